@@ -1,0 +1,1 @@
+"""TAKE IN: from bytes to events in live.duckdb and usage.duckdb."""

@@ -1,0 +1,69 @@
+"""Where the things at rest lie: one folder, ``$COWPATH_HOME``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+
+@dataclass(frozen=True)
+class Home:
+    """The paths of one installation. Nothing is created until it is written."""
+
+    root: Path
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal"
+
+    @property
+    def live(self) -> Path:
+        return self.root / "live.duckdb"
+
+    @property
+    def usage(self) -> Path:
+        return self.root / "usage.duckdb"
+
+    @property
+    def catalogue(self) -> Path:
+        return self.root / "catalogue.jsonl"
+
+    @property
+    def edges(self) -> Path:
+        return self.root / "edges"
+
+    @property
+    def learned(self) -> Path:
+        return self.root / "learned"
+
+    @property
+    def embeddings(self) -> Path:
+        return self.root / "embeddings"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the one collector of this home; holds its pid and address as JSON."""
+        return self.root / "collector.lock"
+
+    @property
+    def secret(self) -> Path:
+        """The installation's key for hashing actors."""
+        return self.root / "secret"
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that others read: temporary name, flush to disk, rename. Never half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        temporary = Path(file.name)
+        try:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            temporary.chmod(0o644)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise

@@ -1,0 +1,72 @@
+"""One table of settings: name, default, help. Read once at start, then frozen and passed in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from cowpath.errors import InputError
+from cowpath.home import Home
+
+DEFAULT_HOME = "~/.local/share/cowpath"
+
+HELP: dict[str, str] = {
+    "home": "folder of everything at rest",
+    "host": "address the server binds; only loopback without keys",
+    "port": "port the server binds; 0 picks a free one",
+    "publish_every_s": "seconds between two publications of usage.duckdb; 0 switches the schedule off",
+    "max_body_bytes": "largest request body, before and after decompression",
+    "max_batch_events": "most events in one request",
+    "max_pending_bytes": "bytes that may wait for the journal before new requests get 503",
+    "segment_bytes": "size at which a journal segment is closed and the next one begun",
+    "drain_batch_events": "most events in one commit to live.duckdb",
+    "drain_grace_s": "seconds a stopping collector may spend on emptying its queue",
+    "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every setting with its default. ``COWPATH_<NAME>`` in the environment sets one."""
+
+    home: str = DEFAULT_HOME
+    host: str = "127.0.0.1"
+    port: int = 8710
+    publish_every_s: float = 30.0
+    max_body_bytes: int = 16 * 2**20
+    max_batch_events: int = 10_000
+    max_pending_bytes: int = 64 * 2**20
+    segment_bytes: int = 64 * 2**20
+    drain_batch_events: int = 10_000
+    drain_grace_s: float = 10.0
+    model_dir: str = ""
+
+    @property
+    def at(self) -> Home:
+        """The paths below the home folder."""
+        return Home(Path(self.home).expanduser())
+
+
+def read_settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:
+    """Settings from flags (where not None), then ``COWPATH_*``, then the defaults."""
+    environment = os.environ if environment is None else environment
+    types = get_type_hints(Settings)
+    values: dict[str, Any] = {}
+    for field in fields(Settings):
+        given = flags.get(field.name)
+        text = environment.get(f"COWPATH_{field.name.upper()}")
+        if given is not None:
+            values[field.name] = given
+        elif text:
+            values[field.name] = _parse(field.name, types[field.name], text)
+    return Settings(**values)
+
+
+def _parse(name: str, kind: type, text: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise InputError(f"COWPATH_{name.upper()} is {text!r}, which is not {kind.__name__}: {HELP[name]}") from None

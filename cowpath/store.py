@@ -1,0 +1,138 @@
+"""The store: the one home of DuckDB. SQL lives in ``sql/``; this runs it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import duckdb
+
+from cowpath.errors import HomeBusy, InputError, StoreDamaged
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+
+class Store:
+    """One DuckDB database, or an in-memory one, with the project's macros loaded."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def open(cls, path: Path | str = ":memory:", *, read_only: bool = False, threads: int | None = None) -> Self:
+        """Open a database file, or memory.
+
+        Raises HomeBusy where another process has the file open for writing, StoreDamaged where
+        DuckDB cannot open it (its write-ahead log cannot be replayed, say).
+        """
+        config: dict[str, Any] = {"TimeZone": "UTC"}
+        if threads:
+            config["threads"] = threads
+        try:
+            connection = duckdb.connect(str(path), read_only=read_only, config=config)
+        except duckdb.IOException as error:
+            if "lock" in str(error).lower():
+                raise HomeBusy(
+                    f"{path} is open for writing in another process; read usage.duckdb, the published copy, instead"
+                ) from error
+            raise StoreDamaged(f"{path} cannot be opened: {error}") from error
+        except duckdb.Error as error:
+            raise StoreDamaged(f"{path} cannot be opened: {error}") from error
+        return cls(connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def execute(self, sql: str, parameters: Mapping[str, object] | None = None) -> None:
+        """Run one statement. Parameters are named: ``$name`` in the SQL."""
+        self._connection.execute(sql, dict(parameters) if parameters else None)
+
+    def run(self, name: str, **parameters: object) -> None:
+        """Run the statements of ``sql/<name>.sql``; each gets those parameters that it names."""
+        for statement in statements(read_sql(name)):
+            self.execute(statement, {k: v for k, v in parameters.items() if re.search(rf"\${k}\b", statement)})
+
+    def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        return self._connection.execute(sql, dict(parameters) if parameters else None).fetchall()
+
+    def frame(self, sql: str, parameters: Mapping[str, object] | None = None) -> pl.DataFrame:
+        """All rows of a query as a polars frame."""
+        import polars as pl
+
+        table = self._connection.execute(sql, dict(parameters) if parameters else None).to_arrow_table()
+        frame = pl.from_arrow(table)
+        if not isinstance(frame, pl.DataFrame):
+            raise TypeError("an Arrow table always gives a frame")
+        return frame
+
+    @contextmanager
+    def visible(self, name: str, table: pa.Table | pl.DataFrame) -> Iterator[None]:
+        """Make a frame readable in SQL under ``name`` for the length of the block."""
+        self._connection.register(name, table)
+        try:
+            yield
+        finally:
+            self._connection.unregister(name)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit at the end of the block, roll back where it raises."""
+        self._connection.execute("begin transaction")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("rollback")
+            raise
+        self._connection.execute("commit")
+
+    def attach(self, path: Path, name: str, *, read_only: bool = False) -> None:
+        """Attach another database file under ``name``."""
+        mode = " (read_only)" if read_only else ""
+        quoted = str(path).replace("'", "''")
+        try:
+            self._connection.execute(f"attach '{quoted}' as {name}{mode}")
+        except duckdb.IOException as error:
+            raise HomeBusy(f"{path} cannot be opened now: {error}; try again") from error
+
+    def detach(self, name: str) -> None:
+        self._connection.execute(f"detach {name}")
+
+    def cursor(self) -> Store:
+        """A second connection to the same database, for another thread."""
+        return Store(self._connection.cursor())
+
+
+def sql_folder() -> Path:
+    """Where the SQL files lie: inside the installed package, or beside it in a checkout."""
+    inside = Path(__file__).parent / "sql"
+    return inside if inside.is_dir() else Path(__file__).parent.parent / "sql"
+
+
+def read_sql(name: str) -> str:
+    """The text of ``sql/<name>.sql``."""
+    path = sql_folder() / f"{name}.sql"
+    if not path.is_file():
+        raise InputError(f"no SQL file {name!r} under {sql_folder()}")
+    return path.read_text()
+
+
+def sql_names(folder: str) -> list[str]:
+    """The names of a folder's SQL files in running order: ``["mine/10_steps", ...]``."""
+    return [f"{folder}/{path.stem}" for path in sorted((sql_folder() / folder).glob("*.sql"))]
+
+
+def statements(sql: str) -> list[str]:
+    """The statements of a script, parsed by DuckDB itself."""
+    return [s.query for s in duckdb.extract_statements(sql)]

@@ -1,0 +1,1 @@
+"""LEARN: from published events to tested edges and the next-skill model."""

@@ -1,0 +1,1 @@
+"""ANSWER: search, next skills, and the evidence behind both."""
