@@ -151,7 +151,7 @@ def _actors(rng: random.Random) -> list[Actor]:
     for actor in actors:
         actor.taste = [rng.gammavariate(0.8, 1) + 0.15 for _ in TASKS]
         if actor.name == HABIT_ACTOR:
-            actor.taste[list(TASKS).index("refund")] = sum(actor.taste) / 8
+            actor.taste[list(TASKS).index("refund")] = sum(actor.taste) / 14
     return actors
 
 
@@ -232,9 +232,9 @@ def _add_noise(rng: random.Random, calls: list[Call], names: list[str]) -> list[
 
 
 def _clashes(skill: str, calls: list[Call]) -> bool:
-    """Whether a skill's twin, or it itself, was called already."""
-    twins = {skill} | {b for a, b in TWINS.items() if a == skill} | {a for a, b in TWINS.items() if b == skill}
-    return any(call.skill in twins for call in calls)
+    """Whether it was called already, or a skill that must not meet it: its twin, its half of the private pair."""
+    apart = {s for pair in (*TWINS.items(), PRIVATE) if skill in pair for s in pair} | {skill}
+    return any(call.skill in apart for call in calls)
 
 
 def _keep_batches_together(calls: list[Call]) -> list[Call]:
