@@ -150,8 +150,7 @@ def _actors(rng: random.Random) -> list[Actor]:
     actors = [Actor(name, 1 / rank) for rank, name in enumerate(ACTORS, start=1)]
     for actor in actors:
         actor.taste = [rng.gammavariate(0.8, 1) + 0.15 for _ in TASKS]
-        if actor.name == HABIT_ACTOR:
-            actor.taste[list(TASKS).index("refund")] = sum(actor.taste) / 14
+        actor.taste[list(TASKS).index("refund")] += 0.6
     return actors
 
 
