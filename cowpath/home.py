@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+
+from cowpath.errors import HomeBusy
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,15 @@ def write_whole(path: Path, data: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+@contextmanager
+def held(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock file ``path`` for the length of the block; HomeBusy(``busy``) where another process does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise HomeBusy(busy) from None
+        yield

@@ -24,13 +24,14 @@ HELP: dict[str, str] = {
     "segment_bytes": "size at which a journal segment is closed and the next one begun",
     "drain_batch_events": "most events in one commit to live.duckdb",
     "drain_grace_s": "seconds a stopping collector may spend on emptying its queue",
+    "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting with its default. ``COWPATH_<NAME>`` in the environment sets one."""
+    """Every setting with its default. ``COWPATH_<NAME>`` in the environment sets one (see ``variable``)."""
 
     home: str = DEFAULT_HOME
     host: str = "127.0.0.1"
@@ -42,6 +43,7 @@ class Settings:
     segment_bytes: int = 64 * 2**20
     drain_batch_events: int = 10_000
     drain_grace_s: float = 10.0
+    prefect_api_url: str = ""
     model_dir: str = ""
 
     @property
@@ -57,7 +59,7 @@ def read_settings(environment: Mapping[str, str] | None = None, **flags: Any) ->
     values: dict[str, Any] = {}
     for field in fields(Settings):
         given = flags.get(field.name)
-        text = environment.get(f"COWPATH_{field.name.upper()}")
+        text = environment.get(variable(field.name))
         if given is not None:
             values[field.name] = given
         elif text:
@@ -65,8 +67,13 @@ def read_settings(environment: Mapping[str, str] | None = None, **flags: Any) ->
     return Settings(**values)
 
 
+def variable(name: str) -> str:
+    """The environment variable of a setting; Prefect's address keeps the name its users know."""
+    return "PREFECT_API_URL" if name == "prefect_api_url" else f"COWPATH_{name.upper()}"
+
+
 def _parse(name: str, kind: type, text: str) -> Any:
     try:
         return kind(text)
     except ValueError:
-        raise InputError(f"COWPATH_{name.upper()} is {text!r}, which is not {kind.__name__}: {HELP[name]}") from None
+        raise InputError(f"{variable(name)} is {text!r}, which is not {kind.__name__}: {HELP[name]}") from None

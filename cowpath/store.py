@@ -30,7 +30,8 @@ class Store:
         Raises HomeBusy where another process has the file open for writing, StoreDamaged where
         DuckDB cannot open it (its write-ahead log cannot be replayed, say).
         """
-        config: dict[str, Any] = {"TimeZone": "UTC"}
+        # nothing is fetched at run time: an extension is loaded by whoever asks for it, never by itself
+        config: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         if threads:
             config["threads"] = threads
         try:
@@ -96,6 +97,14 @@ class Store:
             self._connection.execute("rollback")
             raise
         self._connection.execute("commit")
+
+    def checkpoint(self) -> bool:
+        """Fold the write-ahead log into the file; False where another transaction is in the way."""
+        try:
+            self._connection.execute("checkpoint")
+        except duckdb.TransactionException:
+            return False
+        return True
 
     def attach(self, path: Path, name: str, *, read_only: bool = False) -> None:
         """Attach another database file under ``name``."""

@@ -1,0 +1,271 @@
+"""Planted worlds: logs whose truth is known, with the traps that real logs hold.
+
+A world has task templates (ordered steps, some made in parallel, satellites at any place), hubs that
+stand everywhere, session starters and enders, actors with habits of their own that reverse a step or
+add a meaningless pair, interleaved tasks, retries, noise, swaps, calls that followed advice, and a
+drift of templates after 60 % of the time. ``truth`` is what a clean simulation with equal actors
+says: ``precedes`` where one skill comes first in at least 70 % of the tasks that hold both,
+``complements`` between 30 % and 70 %.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from numpy.random import Generator
+
+from cowpath.event import Event
+
+Pair = tuple[str, str]
+START = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Template:
+    """One kind of task: steps in order (a step of several skills is parallel) and loose satellites."""
+
+    steps: tuple[tuple[str, ...], ...]
+    satellites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class World:
+    """What is planted. ``drifted`` replaces ``templates`` after ``drift_at`` of the time."""
+
+    templates: tuple[Template, ...]
+    drifted: tuple[Template, ...]
+    hubs: tuple[str, ...]
+    starters: tuple[str, ...]
+    enders: tuple[str, ...]
+    skills: tuple[str, ...]
+    swap: float
+    habits: dict[str, tuple[int, int]]
+    private_pairs: dict[str, Pair]
+    advice: tuple[Pair, ...]
+    preference: dict[str, np.ndarray] = field(repr=False)
+    volume: np.ndarray = field(repr=False)
+    drift_at: float = 0.6
+
+
+def plant(seed: int, *, skills: int = 300, templates: int = 64, actors: int = 24, drift: bool = True) -> World:
+    """A world with everything in it."""
+    rng = np.random.default_rng(seed)
+    names = [f"skill-{i:03d}" for i in rng.permutation(skills)]
+    hubs, starters, enders, pool = names[:6], names[6:8], names[8:10], names[10:]
+    made = tuple(_template(rng, pool) for _ in range(templates))
+    later = tuple(_drifted(rng, t, pool) if drift and rng.random() < 0.15 else t for t in made)
+    who = [f"actor-{i:02d}" for i in range(actors)]
+    habitual = [str(a) for a in rng.choice(who[: max(4, actors // 2)], size=min(4, actors), replace=False)]
+    long_enough = [i for i, t in enumerate(made) if len(t.steps) > 2]
+    volume = 1 / np.arange(1, actors + 1) ** 0.9
+    return World(
+        templates=made,
+        drifted=later,
+        hubs=tuple(hubs),
+        starters=tuple(starters),
+        enders=tuple(enders),
+        skills=tuple(names),
+        swap=float(rng.choice([0.03, 0.1])),
+        habits={a: (int(rng.choice(long_enough)), 0) for a in habitual},
+        private_pairs={a: _two(rng, pool) for a in habitual},
+        advice=tuple(_two(rng, pool) for _ in range(12)),
+        preference={a: rng.dirichlet(np.full(templates, 0.4)) for a in who},
+        volume=volume / volume.sum(),
+    )
+
+
+def plant_nothing(seed: int, *, skills: int = 300, actors: int = 24) -> World:
+    """The null world: hubs, habits of length and popularity, but no task at all."""
+    world = plant(seed, skills=skills, actors=actors, drift=False)
+    singles = tuple(Template(steps=((skill,),)) for skill in world.skills[10:])
+    rng = np.random.default_rng(seed + 1)
+    return World(
+        templates=singles,
+        drifted=singles,
+        hubs=world.hubs,
+        starters=(),
+        enders=(),
+        skills=world.skills,
+        swap=0.0,
+        habits={},
+        private_pairs={},
+        advice=(),
+        preference={a: rng.dirichlet(np.full(len(singles), 0.4)) for a in world.preference},
+        volume=world.volume,
+    )
+
+
+def live(world: World, *, sessions: int, seed: int, advice: bool = True) -> list[Event]:
+    """Let the agents of a world work: the events of so many sessions, in order of time."""
+    rng = np.random.default_rng(seed)
+    who = list(world.preference)
+    events: list[Event] = []
+    for number in range(sessions):
+        at = number / sessions
+        actor = who[int(rng.choice(len(who), p=world.volume))]
+        calls = _session(rng, world, actor, world.drifted if at >= world.drift_at else world.templates)
+        if advice and at > 0.5:
+            calls = _advised(rng, world, calls)
+        began = START + timedelta(days=84 * at)
+        events.extend(_events(number, actor, began, calls))
+    return events
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a world really holds at its end. ``retired`` pairs were once true and are judged neither way."""
+
+    precedes: set[Pair]
+    complements: set[Pair]
+    retired: set[Pair]
+
+
+def truth(world: World, *, samples: int = 400, seed: int = 0) -> Truth:
+    """Who comes first in a clean simulation with equal actors; undirected pairs are smaller id first."""
+    now = _shares(world.drifted, world.swap, samples, np.random.default_rng(seed))
+    before = _shares(world.templates, world.swap, samples, np.random.default_rng(seed))
+    precedes = {p for p, s in now.items() if s >= 0.7} | {(b, a) for (a, b), s in now.items() if s <= 0.3}
+    return Truth(
+        precedes=precedes,
+        complements={p for p, s in now.items() if 0.3 < s < 0.7},
+        retired={p for p in before if p not in now},
+    )
+
+
+def _shares(templates: tuple[Template, ...], swap: float, samples: int, rng: Generator) -> dict[Pair, float]:
+    """Share of the walks holding both skills in which the smaller id comes first."""
+    first: dict[Pair, float] = defaultdict(float)
+    both: dict[Pair, float] = defaultdict(float)
+    for template in templates:
+        for _ in range(samples):
+            order = [skill for turn in _walk(rng, template, swap=swap) for skill in turn]
+            for i, a in enumerate(order):
+                for b in order[i + 1 :]:
+                    pair = (a, b) if a < b else (b, a)
+                    both[pair] += 1
+                    first[pair] += a < b
+    return {pair: first[pair] / n for pair, n in both.items()}
+
+
+@dataclass(frozen=True)
+class Call:
+    skill: str
+    batch: int | None = None
+    suggested: bool = False
+
+
+def _template(rng: Generator, pool: list[str]) -> Template:
+    weights = 1 / np.arange(1, len(pool) + 1) ** 0.6
+    length = int(rng.integers(2, 7))
+    loose = int(rng.integers(0, 3))
+    chosen = [str(s) for s in rng.choice(pool, size=length + loose, replace=False, p=weights / weights.sum())]
+    steps: list[tuple[str, ...]] = []
+    ordered = chosen[:length]
+    while ordered:
+        wide = 2 if len(ordered) > 1 and len(steps) > 0 and rng.random() < 0.15 else 1
+        steps.append(tuple(ordered[:wide]))
+        ordered = ordered[wide:]
+    return Template(steps=tuple(steps), satellites=tuple(chosen[length:]))
+
+
+def _drifted(rng: Generator, template: Template, pool: list[str]) -> Template:
+    if rng.random() < 0.5:
+        return _template(rng, pool)
+    return Template(steps=template.steps[::-1], satellites=template.satellites)
+
+
+def _two(rng: Generator, pool: list[str]) -> Pair:
+    a, b = rng.choice(pool, size=2, replace=False)
+    return str(a), str(b)
+
+
+def _walk(rng: Generator, template: Template, *, swap: float, reverse_at: int | None = None) -> list[tuple[str, ...]]:
+    """One run through a template: turns of one or more parallel skills."""
+    turns = [tuple(rng.permutation(step)) if len(step) > 1 else step for step in template.steps]
+    if reverse_at is not None and reverse_at + 1 < len(turns):
+        turns[reverse_at], turns[reverse_at + 1] = turns[reverse_at + 1], turns[reverse_at]
+    for i in range(len(turns) - 1):
+        if rng.random() < swap:
+            turns[i], turns[i + 1] = turns[i + 1], turns[i]
+    for satellite in template.satellites:
+        if rng.random() < 0.6:
+            turns.insert(int(rng.integers(0, len(turns) + 1)), (satellite,))
+    return [tuple(str(s) for s in turn) for turn in turns]
+
+
+def _session(rng: Generator, world: World, actor: str, templates: tuple[Template, ...]) -> list[Call]:
+    kinds = rng.choice([1, 2, 3], p=[0.65, 0.30, 0.05])
+    chosen = rng.choice(len(templates), size=kinds, p=world.preference[actor])
+    walks = []
+    for index in chosen:
+        habit = world.habits.get(actor)
+        reverse_at = habit[1] if habit and habit[0] == index else None
+        walks.append(_walk(rng, templates[index], swap=world.swap, reverse_at=reverse_at))
+    calls = _as_calls(rng, _interleave(rng, walks))
+    calls = _with_noise(rng, world, calls)
+    if actor in world.private_pairs and rng.random() < 0.25:
+        calls += [Call(skill) for skill in world.private_pairs[actor]]
+    if world.starters and rng.random() < 0.5:
+        calls.insert(0, Call(world.starters[int(rng.integers(len(world.starters)))]))
+    if world.enders and rng.random() < 0.5:
+        calls.append(Call(world.enders[int(rng.integers(len(world.enders)))]))
+    return calls
+
+
+def _interleave(rng: Generator, walks: list[list[tuple[str, ...]]]) -> list[tuple[str, ...]]:
+    left = [list(walk) for walk in walks]
+    merged: list[tuple[str, ...]] = []
+    while any(left):
+        sizes = np.array([len(walk) for walk in left], dtype=float)
+        merged.append(left[int(rng.choice(len(left), p=sizes / sizes.sum()))].pop(0))
+    return merged
+
+
+def _as_calls(rng: Generator, turns: list[tuple[str, ...]]) -> list[Call]:
+    calls: list[Call] = []
+    for number, turn in enumerate(turns):
+        batch = number if len(turn) > 1 else None
+        made = [Call(skill, batch=batch) for skill in turn]
+        calls += made * (2 if batch is None and rng.random() < 0.05 else 1)
+    return calls
+
+
+def _with_noise(rng: Generator, world: World, calls: list[Call]) -> list[Call]:
+    noisy: list[Call] = []
+    for call in calls:
+        if rng.random() < 0.08:
+            noisy.append(Call(world.skills[int(rng.integers(len(world.skills)))]))
+        if rng.random() < 0.25:
+            noisy.append(Call(world.hubs[int(rng.integers(len(world.hubs)))]))
+        noisy.append(call)
+    return noisy
+
+
+def _advised(rng: Generator, world: World, calls: list[Call]) -> list[Call]:
+    follow = dict(world.advice)
+    advised: list[Call] = []
+    for call in calls:
+        advised.append(call)
+        if call.skill in follow and rng.random() < 0.8:
+            advised.append(Call(follow[call.skill], suggested=True))
+    return advised
+
+
+def _events(number: int, actor: str, began: datetime, calls: list[Call]) -> list[Event]:
+    return [
+        Event(
+            event_id=f"w{number:06d}-{seq:03d}",
+            session_id=f"w{number:06d}",
+            skill=call.skill,
+            seq=seq,
+            called_at=began + timedelta(seconds=20 * seq),
+            actor=actor,
+            batch_id=None if call.batch is None else f"w{number:06d}-{call.batch}",
+            suggested_by="cowpath" if call.suggested else None,
+            source="planted",
+        )
+        for seq, call in enumerate(calls)
+    ]

@@ -1,0 +1,147 @@
+"""Direction: which of two related skills comes first, whether no order holds, and what failed."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from miner.parameters import Parameters
+
+FAILED = pl.List(pl.Struct({"test": pl.String, "value": pl.Float64, "bound": pl.Float64}))
+"""Type of the column ``failed``: each test that stands between a pair and an edge."""
+
+
+def direct(pairs: pl.DataFrame, parameters: Parameters) -> pl.DataFrame:
+    """Turn each pair so that it reads ``source`` before ``target`` and give it a ``verdict``.
+
+    ``verdict`` is precedes, complements, undetermined (related, but nothing to claim) or unrelated;
+    ``status`` is confirmed or candidate where there is an edge, else null; ``failed`` lists the
+    tests that were missed with their value and bound, in the order in which they are asked.
+    """
+    turned = _turn(pairs, _reversed_by_drift(parameters))
+    judged = turned.with_columns(vetoed=_vetoed(parameters)).with_columns(
+        verdict=_verdict(parameters),
+        failed=_failed(parameters),
+    )
+    return judged.with_columns(
+        status=pl.when(pl.col("verdict") == "candidate")
+        .then(pl.lit("candidate"))
+        .when(pl.col("verdict").is_in(["precedes", "complements"]))
+        .then(pl.lit("confirmed")),
+        verdict=pl.col("verdict").replace("candidate", "precedes"),
+    )
+
+
+def _reversed_by_drift(parameters: Parameters) -> pl.Expr:
+    """The latest sequences alone prove the other order: their counts replace the whole history's."""
+    forward_before = pl.col("capped_forward") > pl.col("capped_backward")
+    backward_before = pl.col("capped_backward") > pl.col("capped_forward")
+    enough = pl.col("recent_forward") + pl.col("recent_backward") >= parameters.recent_reverse_min
+    opposes = (forward_before & (pl.col("recent_upper") < 0.5)) | (backward_before & (pl.col("recent_lower") > 0.5))
+    return (enough & opposes).fill_null(False)
+
+
+def _turn(pairs: pl.DataFrame, drifted: pl.Expr) -> pl.DataFrame:
+    """Choose the counts that decide, then put the more frequent first skill at ``source``."""
+    chosen = pairs.with_columns(drifted=drifted).with_columns(
+        capped_forward=pl.when("drifted").then("recent_forward").otherwise("capped_forward").cast(pl.Float64),
+        capped_backward=pl.when("drifted").then("recent_backward").otherwise("capped_backward").cast(pl.Float64),
+        lower=pl.when("drifted").then("recent_lower").otherwise("lower"),
+        upper=pl.when("drifted").then("recent_upper").otherwise("upper"),
+        candidate_lower=pl.when("drifted").then("recent_lower").otherwise("candidate_lower"),
+        candidate_upper=pl.when("drifted").then("recent_upper").otherwise("candidate_upper"),
+    )
+    swap = pl.col("capped_backward") > pl.col("capped_forward")
+    swapped = [
+        expression
+        for one, other in (
+            ("n_a", "n_b"),
+            ("forward", "backward"),
+            ("capped_forward", "capped_backward"),
+            ("forward_witnesses", "backward_witnesses"),
+            ("recent_forward", "recent_backward"),
+            ("adjacent_forward", "adjacent_backward"),
+        )
+        for expression in (
+            pl.when(swap).then(other).otherwise(one).alias(one),
+            pl.when(swap).then(one).otherwise(other).alias(other),
+        )
+    ]
+    mirrored = [
+        expression
+        for low, high in (("lower", "upper"), ("candidate_lower", "candidate_upper"))
+        for expression in (
+            pl.when(swap).then(1 - pl.col(high)).otherwise(low).alias(low),
+            pl.when(swap).then(1 - pl.col(low)).otherwise(high).alias(high),
+        )
+    ]
+    ends = [
+        pl.when(swap).then("b").otherwise("a").alias("source"),
+        pl.when(swap).then("a").otherwise("b").alias("target"),
+    ]
+    return (
+        chosen.with_columns(*ends, *swapped, *mirrored)
+        .rename({"n_a": "n_source", "n_b": "n_target"})
+        .with_columns(share=pl.col("capped_forward") / (pl.col("capped_forward") + pl.col("capped_backward")))
+    )
+
+
+def _vetoed(parameters: Parameters) -> pl.Expr:
+    """The latest sequences mostly go the other way: no direction is claimed."""
+    recent = pl.col("recent_forward") + pl.col("recent_backward")
+    return (recent >= parameters.recent_min) & (pl.col("recent_backward") > pl.col("recent_forward"))
+
+
+def _verdict(parameters: Parameters) -> pl.Expr:
+    lower, upper = pl.col("lower"), pl.col("upper")
+    witnessed = pl.col("forward_witnesses") >= parameters.min_witnesses
+    parallel = pl.col("parallel") > pl.col("forward") + pl.col("backward")
+    no_order = (lower >= parameters.complement_low) & (upper <= parameters.complement_high)
+    return (
+        pl.when(~pl.col("related"))
+        .then(pl.lit("unrelated"))
+        .when(parallel)
+        .then(pl.lit("complements"))
+        .when((lower >= parameters.tau) & witnessed & ~pl.col("vetoed"))
+        .then(pl.lit("precedes"))
+        .when(no_order)
+        .then(pl.lit("complements"))
+        .when((pl.col("candidate_lower") >= parameters.candidate_tau) & witnessed & ~pl.col("vetoed"))
+        .then(pl.lit("candidate"))
+        .otherwise(pl.lit("undetermined"))
+    )
+
+
+def _failed(parameters: Parameters) -> pl.Expr:
+    """What stands between the pair and a confirmed ``precedes``."""
+    later = pl.col("recent_forward") / (pl.col("recent_forward") + pl.col("recent_backward"))
+    asked = [
+        ("support", pl.col("o"), parameters.min_sessions, pl.col("o") < parameters.min_sessions),
+        ("lift", pl.col("lift"), parameters.min_lift, pl.col("lift") < parameters.min_lift),
+        ("false_discovery", pl.col("q"), parameters.q, pl.col("q") > parameters.q),
+        ("witnesses", pl.col("witnesses"), parameters.min_witnesses, pl.col("witnesses") < parameters.min_witnesses),
+        (
+            "outside_busiest",
+            pl.col("outside_busiest"),
+            parameters.min_outside_busiest,
+            pl.col("outside_busiest") < parameters.min_outside_busiest,
+        ),
+        ("direction", pl.col("lower"), parameters.tau, (pl.col("lower") < parameters.tau).fill_null(True)),
+        (
+            "direction_witnesses",
+            pl.col("forward_witnesses"),
+            parameters.min_witnesses,
+            pl.col("forward_witnesses") < parameters.min_witnesses,
+        ),
+        ("recent_order", later, 0.5, pl.col("vetoed")),
+    ]
+    tests = [
+        pl.when(missed).then(
+            pl.struct(
+                pl.lit(name).alias("test"),
+                value.cast(pl.Float64).fill_nan(None).alias("value"),
+                pl.lit(float(bound)).alias("bound"),
+            )
+        )
+        for name, value, bound, missed in asked
+    ]
+    return pl.concat_list(tests).list.drop_nulls().cast(FAILED)

@@ -1,0 +1,155 @@
+"""Edges with their evidence, from the judged pairs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cowpath.edge import Edge
+from miner.acyclic import acyclic, implied
+
+NEIGHBOURS = 8
+NEIGHBOUR_COSINE = 0.5
+
+
+def build_edges(
+    pairs: pl.DataFrame, *, evidence: Mapping[str, object], vectors: Mapping[str, NDArray[np.float32]]
+) -> tuple[list[Edge], dict[tuple[str, str], list[str]]]:
+    """The learned edges, acyclic in ``precedes``, and the refused pairs with the cycle each would close.
+
+    ``evidence`` is what every edge of this run shares (run id, witness); ``vectors`` are unit
+    vectors by skill id, to say whether an edge lies outside its skills' embedding neighbourhood.
+    """
+    kept, refused = acyclic(strongest_first(pairs.filter(verdict="precedes")))
+    direct = _direct(pairs, set(kept))
+    near = neighbourhoods(vectors)
+    chosen = pairs.filter(pl.col("status").is_not_null())
+    edges = [
+        _edge(row, direct=direct, near=near, shared=evidence)
+        for row in chosen.iter_rows(named=True)
+        if row["verdict"] != "precedes" or (row["source"], row["target"]) not in refused
+    ]
+    return edges, refused
+
+
+def strongest_first(precedes: pl.DataFrame) -> list[tuple[str, str]]:
+    """The ``precedes`` pairs, confirmed before candidate, by lower bound times log of association."""
+    ordered = precedes.with_columns(
+        strength=pl.col("lower") * (1 + pl.col("z").clip(0)).log(), confirmed=pl.col("status") == "confirmed"
+    ).sort("confirmed", "strength", "source", "target", descending=[True, True, False, False])
+    return list(ordered.select("source", "target").iter_rows())
+
+
+def neighbourhoods(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, set[str]]:
+    """Each skill's embedding neighbours: the eight nearest with a cosine of at least one half."""
+    names = sorted(vectors)
+    if len(names) < 2:
+        return {name: set() for name in names}
+    matrix = np.stack([vectors[name] for name in names])
+    found: dict[str, set[str]] = {}
+    for start in range(0, len(names), 1024):
+        cosine = matrix[start : start + 1024] @ matrix.T
+        for row, name in enumerate(names[start : start + 1024]):
+            cosine[row, start + row] = -1
+            nearest = np.argsort(-cosine[row], kind="stable")[:NEIGHBOURS]
+            found[name] = {names[i] for i in nearest if cosine[row, i] >= NEIGHBOUR_COSINE}
+    return found
+
+
+def _direct(pairs: pl.DataFrame, kept: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    confirmed = pairs.filter(verdict="precedes", status="confirmed").select("source", "target").iter_rows()
+    order = [pair for pair in confirmed if pair in kept]
+    return kept - implied(order)
+
+
+def _edge(
+    row: dict[str, Any],
+    *,
+    direct: set[tuple[str, str]],
+    near: Mapping[str, set[str]],
+    shared: Mapping[str, object],
+) -> Edge:
+    source, target = row["source"], row["target"]
+    symmetric = row["verdict"] == "complements"
+    own = _symmetric_evidence(row) if symmetric else _directed_evidence(row) | {"direct": (source, target) in direct}
+    if source in near and target in near:
+        own["outside_neighbourhood"] = target not in near[source] and source not in near[target]
+    ends = sorted((source, target)) if symmetric else (source, target)
+    return Edge(
+        source=ends[0],
+        relation=row["verdict"],
+        target=ends[1],
+        status=row["status"],
+        provenance="learned",
+        evidence=_rounded(own) | dict(shared),
+    )
+
+
+def _symmetric_evidence(row: dict[str, Any]) -> dict[str, Any]:
+    """What says that two skills are used together; directions reported smaller id first."""
+    same = row["source"] == row["a"]
+    return {
+        "sessions": row["o"],
+        "expected": row["expected"],
+        "lift": row["lift"],
+        "z": row["z"],
+        "p": row["p"],
+        "q": row["q"],
+        "strata": row["strata"],
+        "witnesses": row["witnesses"],
+        "outside_busiest": row["outside_busiest"],
+        "forward": row["forward"] if same else row["backward"],
+        "backward": row["backward"] if same else row["forward"],
+        "parallel": row["parallel"],
+        "lower": row["lower"] if same or row["lower"] is None else 1 - row["upper"],
+        "upper": row["upper"] if same or row["upper"] is None else 1 - row["lower"],
+        "suggested_excluded": row["suggested"],
+        "first_seen": row["first_seen"],
+        "last_seen": row["last_seen"],
+    }
+
+
+def _directed_evidence(row: dict[str, Any]) -> dict[str, Any]:
+    ordered = row["forward"]
+    return _symmetric_evidence(row) | {
+        "forward": row["forward"],
+        "backward": row["backward"],
+        "lower": row["lower"],
+        "upper": row["upper"],
+        "share": row["share"],
+        "capped_forward": row["capped_forward"],
+        "capped_backward": row["capped_backward"],
+        "forward_witnesses": row["forward_witnesses"],
+        "backward_witnesses": row["backward_witnesses"],
+        "recent_forward": row["recent_forward"],
+        "recent_backward": row["recent_backward"],
+        "drifted": row["drifted"],
+        "adjacent_share": row["adjacent_forward"] / ordered if ordered else None,
+    }
+
+
+def _rounded(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Six significant digits and ISO times; nothing that differs between equal runs."""
+    return {name: _round(value) for name, value in evidence.items()}
+
+
+def _round(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="seconds") + "Z"
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def relation_counts(edges: Iterable[Edge]) -> dict[str, dict[str, int]]:
+    """``{relation: {status: n}}`` of the edges, for the run record."""
+    counts = {"precedes": {"confirmed": 0, "candidate": 0}, "complements": {"confirmed": 0}}
+    for edge in edges:
+        counts[edge.relation][edge.status] += 1
+    return counts

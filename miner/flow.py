@@ -1,0 +1,127 @@
+"""The mining run as a Prefect flow: the same stages, with states, retries and a schedule. The one home of prefect.
+
+``cowpath mine`` runs the stages directly, without an orchestrator. This file is for those who have
+one (``PREFECT_API_URL``), and for ``cowpath mine --every``, which brings a server of its own and
+takes it along when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+# Telemetry off; prefect reads its settings when it is imported.
+os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+os.environ.setdefault("DO_NOT_TRACK", "1")
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.deployments.runner import EntrypointType
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from cowpath.errors import StateError
+from cowpath.settings import Settings, read_settings
+from miner.stages import STAGES, opened, record_of
+
+SERVER_START_S = 60.0
+
+
+# Async, because a sync flow joins a heartbeat thread that sleeps for a second at every run.
+@flow(name="cowpath-mine", retries=2, retry_delay_seconds=10, validate_parameters=False)
+async def mine_flow(home: str | None = None) -> dict[str, Any]:
+    """One mining run of a home; each stage is a task. Retried where the store is busy."""
+    with opened(read_settings(home=home)) as mining:
+        for stage in STAGES:
+            mining = task(name=stage.__name__, cache_policy=NO_CACHE)(stage)(mining)
+        return record_of(mining)
+
+
+def run_once(settings: Settings) -> dict[str, Any]:
+    """One flow run against the server that ``PREFECT_API_URL`` names; returns the run record."""
+    return asyncio.run(mine_flow(home=settings.home))
+
+
+def run_every(settings: Settings, interval: timedelta) -> None:
+    """Serve a deployment that mines on a schedule, one run at a time, until SIGINT or SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with _server(settings) as url, temporary_settings({PREFECT_API_URL: url}):
+        # The runs are children of their own: they find the server by the environment.
+        os.environ["PREFECT_API_URL"] = url
+        mine_flow.serve(
+            name="every",
+            interval=interval,
+            limit=1,
+            parameters={"home": str(settings.at.root.absolute())},
+            entrypoint_type=EntrypointType.MODULE_PATH,
+            print_starting_message=False,
+        )
+
+
+@contextmanager
+def _server(settings: Settings) -> Iterator[str]:
+    """The API to use: the configured one, else a server of our own that ends with the block."""
+    configured = PREFECT_API_URL.value()
+    if configured:
+        yield configured
+        return
+    port = _free_port()
+    folder = settings.at.root / "prefect"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "server.log").open("ab") as log:
+        server = subprocess.Popen(
+            [sys.executable, "-m", "prefect", "server", "start", "--no-ui", "--host", "127.0.0.1", "--port", str(port)],
+            env=os.environ | {"PREFECT_HOME": str(folder.absolute())},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        url = f"http://127.0.0.1:{port}/api"
+        _wait_until_up(url, server, folder / "server.log")
+        yield url
+    finally:
+        _end(server)
+
+
+def _wait_until_up(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + SERVER_START_S
+    while time.monotonic() < deadline and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=1):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.2)
+    raise StateError(f"the Prefect server did not come up within {SERVER_START_S:.0f} s; its words are in {log}")
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End the server and whatever it started: it leads a process group of its own."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(server.pid, sign)
+        except ProcessLookupError:
+            return
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            continue
+        return
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,221 @@
+"""The stages of one mining run, in order: read this file to know the method, ``ls sql/mine`` for its SQL.
+
+    usage.duckdb -> read_log -> count_pairs -> test_pairs -> build -> bundle -> fit -> write -> edges/, learned/
+
+Each stage takes the run so far and returns it with more known. ``miner/flow.py`` runs the same
+stages under Prefect.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from cowpath.edge import Edge
+from cowpath.errors import StateError
+from cowpath.home import held
+from cowpath.next_model import NextModel
+from cowpath.settings import Settings
+from cowpath.skill import read_catalogue, text_hash
+from cowpath.store import Store, sql_names
+from cowpath.vectors import read_vectors
+from miner.association import associate
+from miner.direction import direct
+from miner.edges import build_edges, relation_counts
+from miner.itemsets import Bundle, find_bundles
+from miner.parameters import Parameters
+from miner.report import write_learned
+from miner.transitions import fit
+
+log = logging.getLogger("cowpath.miner")
+
+Witness = Literal["actor", "day", "session"]
+
+
+@dataclass(frozen=True)
+class Mining:
+    """One mining run: what it was given, and what its stages have found so far."""
+
+    settings: Settings
+    parameters: Parameters
+    store: Store
+    profile: dict[str, Any] = field(default_factory=dict)
+    witness: Witness = "session"
+    run_id: str = ""
+    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    pairs: pl.DataFrame = field(default_factory=pl.DataFrame)
+    edges: tuple[Edge, ...] = ()
+    cycles: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    bundles: tuple[Bundle, ...] = ()
+    model: NextModel | None = None
+
+    @property
+    def single_actor(self) -> bool:
+        """Days or sessions had to stand in for actors."""
+        return self.witness != "actor"
+
+
+def mine(settings: Settings, parameters: Parameters | None = None) -> dict[str, Any]:
+    """Run all stages in this process and return the run record. Needs a published ``usage.duckdb``."""
+    with opened(settings, parameters) as mining:
+        for stage in STAGES:
+            log.info("%s", stage.__name__)
+            mining = stage(mining)
+        return record_of(mining)
+
+
+@contextmanager
+def opened(settings: Settings, parameters: Parameters | None = None) -> Iterator[Mining]:
+    """A run on the published copy, with a database of its own in memory for the stages' tables."""
+    if not settings.at.usage.exists():
+        raise StateError(
+            f"nothing is published at {settings.at.usage}",
+            suggestions=["cowpath import jsonl EVENTS", "cowpath publish"],
+        )
+    busy = f"another mining run works on {settings.at.root}; wait for it to end"
+    with held(settings.at.root / "mining.lock", busy), Store.open() as store:
+        store.run("schema/001_formulas")
+        store.attach(settings.at.usage, "usage", read_only=True)
+        store.execute("create view events as select * from usage.events")
+        yield Mining(settings=settings, parameters=parameters or Parameters(), store=store)
+
+
+def read_log(mining: Mining) -> Mining:
+    """What the log holds, who can vouch for a pair in it, and the skills' embeddings at rest."""
+    mining.store.run("mine/05_profile")
+    profile = mining.store.frame("select * from profile").row(0, named=True)
+    identity = f"{profile['digest']}:{mining.parameters.digest}"
+    catalogue = read_catalogue(mining.settings.at.catalogue)
+    cache = read_vectors(mining.settings.at.embeddings)
+    return replace(
+        mining,
+        profile=profile,
+        witness=choose_witness(actors=profile["actors"], days=profile["days"]),
+        run_id=hashlib.sha256(identity.encode()).hexdigest()[:12],
+        vectors={
+            skill.skill_id: cache[text_hash(skill.text)]
+            for skill in catalogue.skills.values()
+            if text_hash(skill.text) in cache
+        },
+    )
+
+
+def choose_witness(*, actors: int, days: int) -> Witness:
+    """Whose agreement counts: different actors; failing these different days, failing these sessions."""
+    if actors > 1:
+        return "actor"
+    return "day" if days > 1 else "session"
+
+
+def count_pairs(mining: Mining) -> Mining:
+    """Run the numbered SQL stages: events to one row of counts a pair."""
+    given = msgspec.structs.asdict(mining.parameters) | {"witness": mining.witness}
+    for name in sql_names("mine"):
+        mining.store.run(name, **given)
+    return replace(mining, pairs=mining.store.frame("select * from pair_stats order by a, b"))
+
+
+def test_pairs(mining: Mining) -> Mining:
+    """Association within strata, then direction: each pair gets its verdict and what it failed."""
+    scored = associate(mining.pairs, mining.parameters, skills=mining.profile["skills"])
+    return replace(mining, pairs=direct(scored, mining.parameters))
+
+
+def build(mining: Mining) -> Mining:
+    """Acyclic edges with their evidence."""
+    shared = {"witness": mining.witness, "single_actor": mining.single_actor, "run_id": mining.run_id}
+    edges, cycles = build_edges(mining.pairs, evidence=shared, vectors=mining.vectors)
+    return replace(mining, edges=tuple(edges), cycles=cycles)
+
+
+def bundle(mining: Mining) -> Mining:
+    """Sets of three and more skills that belong together."""
+    baskets = mining.store.rows("select list(skill_id) from firsts group by sequence_id")
+    related = frozenset(mining.pairs.filter(pl.col("related")).select("a", "b").iter_rows())
+    found = find_bundles([frozenset(skills) for (skills,) in baskets], related, mining.parameters)
+    return replace(mining, bundles=tuple(found))
+
+
+def fit_next(mining: Mining) -> Mining:
+    """The next-skill model, from the sequences without the calls that followed our own advice."""
+    rows = mining.store.rows(
+        """
+        select list(skill_id order by position), min(session_group)
+        from steps
+        where not suggested
+        group by sequence_id
+        order by sequence_id
+        """
+    )
+    model = fit([skills for skills, _ in rows], groups=[group for _, group in rows], vectors=mining.vectors)
+    return replace(mining, model=model)
+
+
+def write(mining: Mining) -> Mining:
+    """Everything learned goes to rest: whole files, sorted, rounded, no wall clock."""
+    write_learned(
+        mining.settings.at,
+        edges=mining.edges,
+        pairs=mining.pairs,
+        bundles=mining.bundles,
+        strata=mining.store.frame("select stratum, size, skill_id, n from stratum_skills order by stratum, skill_id"),
+        model=mining.model,
+        record=record_of(mining),
+    )
+    return mining
+
+
+STAGES: tuple[Callable[[Mining], Mining], ...] = (
+    read_log,
+    count_pairs,
+    test_pairs,
+    build,
+    bundle,
+    fit_next,
+    write,
+)
+
+
+def record_of(mining: Mining) -> dict[str, Any]:
+    """The run record: what was read, with which thresholds, and what came of it. No wall clock."""
+    profile = mining.profile
+    verdicts = dict(mining.pairs.group_by("verdict").len().sort("verdict").iter_rows())
+    return {
+        "run_id": mining.run_id,
+        "events": profile["events"],
+        "calls": profile["calls"],
+        "suggested_calls": profile["suggested_calls"],
+        "sessions": profile["sessions"],
+        "skills": profile["skills"],
+        "actors": profile["actors"],
+        "days": profile["days"],
+        "first_called_at": _iso(profile["first_called_at"]),
+        "last_called_at": _iso(profile["last_called_at"]),
+        "witness": mining.witness,
+        "single_actor": mining.single_actor,
+        "pairs_tested": profile["skills"] * (profile["skills"] - 1) // 2,
+        "pairs_seen": mining.pairs.height,
+        "verdicts": verdicts,
+        "edges": relation_counts(mining.edges),
+        "refused_for_a_cycle": [
+            {"source": source, "target": target, "cycle": path} for (source, target), path in mining.cycles.items()
+        ],
+        "bundles": len(mining.bundles),
+        "embedded_skills": len(mining.vectors),
+        "next_model": mining.model.record if mining.model else None,
+        "parameters": msgspec.structs.asdict(mining.parameters),
+        "parameters_digest": mining.parameters.digest,
+    }
+
+
+def _iso(moment: Any) -> str | None:
+    return None if moment is None else f"{moment.isoformat(timespec='seconds')}Z"
