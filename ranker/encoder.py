@@ -1,0 +1,92 @@
+"""The sentence encoder for queries: the exported ONNX model through onnxruntime, without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from cowpath.errors import BadFile, ModelMissing
+from cowpath.vectors import Vector
+
+ONNX = "minilm.onnx"
+TOKENIZER = "tokenizer.json"
+MANIFEST = "minilm.json"
+BATCH = 32
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What was exported, from which weights."""
+
+    weights_sha256: str
+    opset: int
+    max_tokens: int
+    dimensions: int
+
+
+class Encoder:
+    """Texts to unit vectors, equal to the reference encoder's within 1e-5 (a test holds them together)."""
+
+    def __init__(self, session: Any, tokenizer: Any, manifest: Manifest) -> None:
+        self._session = session  # onnxruntime and tokenizers come without types
+        self._tokenizer = tokenizer
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Load the export in ``folder``. Raises ModelMissing where there is none."""
+        manifest = read_manifest(folder)
+        if manifest is None:
+            raise ModelMissing(
+                f"no exported sentence encoder in {folder}",
+                suggestions=["pip install 'cowpath[model]', then cowpath catalogue sync DIR or cowpath mine"],
+            )
+        try:
+            import onnxruntime
+            from tokenizers import Tokenizer
+        except ImportError as error:
+            raise ModelMissing(
+                f"{error.name} is not installed", suggestions=["pip install 'cowpath[ranker]'"]
+            ) from error
+        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        tokenizer.enable_truncation(max_length=manifest.max_tokens)
+        tokenizer.enable_padding()
+        return cls(_session(onnxruntime, folder / ONNX), tokenizer, manifest)
+
+    def encode(self, texts: Sequence[str]) -> Vector:
+        """Unit vectors, shape (len(texts), dimensions)."""
+        rows = [self._batch(texts[start : start + BATCH]) for start in range(0, len(texts), BATCH)]
+        return np.concatenate(rows) if rows else np.zeros((0, self.manifest.dimensions), np.float32)
+
+    def _batch(self, texts: Sequence[str]) -> Vector:
+        encoded = self._tokenizer.encode_batch([text.strip() for text in texts])
+        feed = {
+            "input_ids": np.array([e.ids for e in encoded], dtype=np.int64),
+            "attention_mask": np.array([e.attention_mask for e in encoded], dtype=np.int64),
+            "token_type_ids": np.array([e.type_ids for e in encoded], dtype=np.int64),
+        }
+        found: Vector = self._session.run(["embedding"], feed)[0]
+        return found
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """The manifest of an export, or None where nothing was exported."""
+    path = folder / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise BadFile(f"{path} is not the manifest of an exported encoder: {error}; delete it") from error
+
+
+def _session(onnxruntime: Any, path: Path) -> Any:
+    options = onnxruntime.SessionOptions()
+    # one thread: a query takes about 3 ms, and the collector may share the machine
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
