@@ -1,0 +1,135 @@
+"""The intake: a tuple of checks that every event passes, whatever door it came through."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import get_args
+
+import msgspec
+
+from collector.native import MAX_TEXT
+from collector.private import hashed_actor, without_private
+from cowpath.event import Event, Kind, Rejected
+
+KINDS = frozenset(get_args(Kind))
+
+UNNAMED = frozenset({"custom_skill", "third-party"})
+"""What agents write instead of a skill's name when they are set to hide it."""
+
+AHEAD = timedelta(hours=24)
+ANCIENT = datetime(2020, 1, 1, tzinfo=UTC)
+"""Before this no agent called a skill; a clock that says so was never set."""
+
+MAX_MESSAGE = 500
+MAX_DEAD_LETTER = 8_192
+
+TEXTS = ("event_id", "session_id", "skill", "stream_id", "kind", "batch_id", "agent", "agent_version", "source",
+         "suggested_by")  # fmt: skip
+
+Check = Callable[[Event], "Event | Rejected"]
+
+
+def admit(item: Event | Rejected, *, secret: bytes, now: datetime) -> Event | Rejected:
+    """The item as it is kept: stamped with our clock, its actor hashed, checked."""
+    if isinstance(item, Rejected):
+        return _bounded(item, now)
+    actor = hashed_actor(item.actor, secret) if item.actor else None
+    return take_in(
+        msgspec.structs.replace(item, event_id=item.event_id or str(uuid.uuid4()), stored_at=now, actor=actor)
+    )
+
+
+def take_in(event: Event) -> Event | Rejected:
+    """The event after all checks, or the first refusal."""
+    for check in CHECKS:
+        checked = check(event)
+        if isinstance(checked, Rejected):
+            return checked
+        event = checked
+    return event
+
+
+def without_people(event: Event) -> Event | Rejected:
+    """Only facts about calls stay in ``extra``; the names of the fields that went stay too."""
+    return msgspec.structs.replace(event, extra=without_private(event.extra)) if event.extra else event
+
+
+def complete(event: Event) -> Event | Rejected:
+    """A session and a skill are what makes a call."""
+    if not event.session_id.strip():
+        return refuse(event, "missing_field", "session_id", "session_id is required")
+    if not event.skill.strip():
+        return refuse(event, "missing_field", "skill_id", "skill_id is required")
+    return event
+
+
+def within_size(event: Event) -> Event | Rejected:
+    """Ids and names are short; a long one is something else."""
+    for name in TEXTS:
+        value = getattr(event, name)
+        if value is not None and len(value) > MAX_TEXT:
+            return refuse(event, "too_long", name, f"{name} has {len(value)} characters; at most {MAX_TEXT} are taken")
+    return event
+
+
+def known_kind(event: Event) -> Event | Rejected:
+    """Only kinds we can count are kept as events."""
+    if event.kind in KINDS:
+        return event
+    return refuse(event, "unknown_kind", "kind", f"no kind {event.kind!r}; known are {', '.join(sorted(KINDS))}")
+
+
+def named_skill(event: Event) -> Event | Rejected:
+    """A placeholder stands for many skills; as one skill it would be the hub of everything."""
+    if event.skill not in UNNAMED:
+        return event
+    return refuse(
+        event,
+        "unnamed_skill",
+        "skill_id",
+        f"{event.skill!r} is a placeholder, not a skill; let the agent send names (OTEL_LOG_TOOL_DETAILS=1)",
+    )
+
+
+def plausible_clock(event: Event) -> Event | Rejected:
+    """A wrong clock loses no event: it is flagged, and calendars use our clock instead."""
+    if event.called_at is None:
+        return msgspec.structs.replace(event, clock="none")
+    if event.called_at < ANCIENT:
+        return msgspec.structs.replace(event, clock="ancient")
+    if event.stored_at and event.called_at > event.stored_at + AHEAD:
+        return msgspec.structs.replace(event, clock="future")
+    return event if event.clock == "ok" else msgspec.structs.replace(event, clock="ok")
+
+
+CHECKS: tuple[Check, ...] = (without_people, complete, within_size, known_kind, named_skill, plausible_clock)
+"""Every check in its order; what people wrote goes first, so that no dead letter keeps it either."""
+
+
+def refuse(event: Event, code: str, field: str, message: str) -> Rejected:
+    """The event as a dead letter."""
+    return Rejected(
+        code=code,
+        field=field,
+        message=message,
+        event_id=event.event_id[:MAX_TEXT],
+        source=event.source[:MAX_TEXT],
+        stored_at=event.stored_at,
+        body=msgspec.json.encode(event).decode()[:MAX_DEAD_LETTER],
+    )
+
+
+def _bounded(item: Rejected, now: datetime) -> Rejected:
+    """A refusal from elsewhere, cut to the sizes we keep."""
+    return msgspec.structs.replace(
+        item,
+        code=item.code[:64],
+        field=item.field and item.field[:64],
+        message=item.message[:MAX_MESSAGE],
+        event_id=item.event_id and item.event_id[:MAX_TEXT],
+        source=item.source[:MAX_TEXT],
+        stored_at=now,
+        body=item.body[:MAX_DEAD_LETTER],
+    )

@@ -1,0 +1,112 @@
+"""Publish: live.duckdb and the files at rest -> usage.duckdb, the copy everyone else reads.
+
+The copy is made inside one read transaction, under a temporary name, and then renamed: a reader
+sees the old one or the new one, whole, and keeps reading the one it opened.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+
+from cowpath.edge import LAYERS, read_layer
+from cowpath.home import Home
+from cowpath.skill import Catalogue, read_catalogue
+from cowpath.store import Store, sql_names
+
+SKILL_COLUMNS = pa.schema(
+    [
+        ("skill_id", pa.string()),
+        ("name", pa.string()),
+        ("description", pa.string()),
+        ("scope", pa.string()),
+        ("plugin", pa.string()),
+        ("tags", pa.list_(pa.string())),
+        ("content_hash", pa.string()),
+    ]
+)
+ALIAS_COLUMNS = pa.schema([("name", pa.string()), ("skill_id", pa.string())])
+EDGE_COLUMNS = pa.schema(
+    [(name, pa.string()) for name in ("source", "relation", "target", "status", "provenance", "evidence")]
+)
+
+
+def publish(live: Store, home: Home) -> Path:
+    """Write usage.duckdb anew from one moment of the live store. Only the home's collector calls this."""
+    for left_over in home.root.glob(f".{home.usage.name}.*"):
+        left_over.unlink()
+    temporary = home.root / f".{home.usage.name}.{os.getpid()}"
+    try:
+        _copy(live, home, temporary)
+        _add_views(temporary)
+        _put_in_place(temporary, home.usage)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return home.usage
+
+
+def _copy(live: Store, home: Home, path: Path) -> None:
+    catalogue = read_catalogue(home.catalogue)
+    live.attach(path, "usage")
+    try:
+        with (
+            live.visible("catalogue_rows", skill_table(catalogue)),
+            live.visible("alias_rows", alias_table(catalogue)),
+            live.visible("edge_rows", edge_table(home.edges)),
+            live.transaction(),
+        ):
+            for name in sql_names("publish"):
+                live.run(name)
+    finally:
+        live.detach("usage")
+
+
+def _add_views(path: Path) -> None:
+    """The views, made inside the copy itself so that they name nothing outside of it."""
+    with Store.open(path) as usage:
+        for name in ["schema/001_formulas", *sql_names("views")]:
+            usage.run(name)
+
+
+def _put_in_place(temporary: Path, usage: Path) -> None:
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    # Left by a tool that opened the published copy for writing; beside the new copy it would be poison.
+    usage.with_name(usage.name + ".wal").unlink(missing_ok=True)
+    temporary.replace(usage)
+
+
+def skill_table(catalogue: Catalogue) -> pa.Table:
+    """The known skills as rows."""
+    rows = [{name: _plain(getattr(s, name)) for name in SKILL_COLUMNS.names} for s in catalogue.skills.values()]
+    return pa.Table.from_pylist(rows, schema=SKILL_COLUMNS)
+
+
+def alias_table(catalogue: Catalogue) -> pa.Table:
+    """Every name that resolves, ids included, as rows."""
+    rows = [{"name": name, "skill_id": skill_id} for name, skill_id in catalogue.alias_of.items()]
+    return pa.Table.from_pylist(rows, schema=ALIAS_COLUMNS)
+
+
+def edge_table(folder: Path) -> pa.Table:
+    """The edges of every layer as rows, their evidence as JSON text."""
+    rows = [
+        {
+            "source": edge.source,
+            "relation": edge.relation,
+            "target": edge.target,
+            "status": edge.status,
+            "provenance": edge.provenance,
+            "evidence": msgspec.json.encode(edge.evidence, order="sorted").decode(),
+        }
+        for layer in LAYERS
+        for edge in read_layer(folder, layer)
+    ]
+    return pa.Table.from_pylist(rows, schema=EDGE_COLUMNS)
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,222 @@
+"""The collector of a home: its one writer, from the journal to the published copy."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+from collector import status
+from collector.drain import Drain, drained_position
+from collector.intake import admit
+from collector.journal import Journal
+from collector.lock import HomeLock
+from collector.private import read_secret
+from collector.publish import publish
+from collector.receipt import Receipt, RecentIds, errors_of
+from collector.schedule import Every
+from collector.segments import encode
+from cowpath.errors import StoreDamaged
+from cowpath.event import Event, Rejected, utc_now
+from cowpath.home import Home
+from cowpath.settings import Settings
+from cowpath.store import Store, sql_names
+
+log = logging.getLogger("cowpath.collector")
+
+RECENT_IDS = 200_000
+WAL_LIMIT = "4GB"
+"""Never reached: the drain checkpoints at quiet moments, so that no commit has to wait for one."""
+
+
+class Collector:
+    """Takes events in, keeps each once, publishes. Holds its home from construction to ``close``.
+
+    A receipt means: on disk. Its ``duplicates`` count repeats of the last 200,000 ids and is best
+    effort; what is kept is decided by the drain, which is exact.
+    """
+
+    def __init__(self, settings: Settings, *, sync: Callable[[int], None] = os.fsync) -> None:
+        self.settings = settings
+        self.home = settings.at
+        self._started = time.monotonic()
+        self._publishing = threading.Lock()
+        self._taken = {"accepted": 0, "duplicates": 0, "rejected": 0}
+        self._published_state: object = None
+        self._publish_failure = ""
+        with ExitStack() as undo:
+            self.lock = HomeLock.take(self.home)
+            undo.callback(self.lock.release)
+            self._secret = read_secret(self.home.secret)
+            self._store, self.wal_set_aside = open_live(self.home)
+            undo.callback(self._store.close)
+            self._recent = recent_ids(self._store)
+            self.journal = Journal(
+                self.home.journal,
+                drained=drained_position(self._store),
+                segment_bytes=settings.segment_bytes,
+                max_pending_bytes=settings.max_pending_bytes,
+                sync=sync,
+            )
+            self.drain = Drain(self._store.cursor(), self.journal, batch_events=settings.drain_batch_events)
+            undo.pop_all()
+        self._schedule = self._begin_schedule()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def take_in(self, items: Sequence[Event | Rejected]) -> Receipt:
+        """Check and store; returns when everything the receipt counts is on disk."""
+        receipt, on_disk = self._append(items)
+        on_disk.result()
+        return receipt
+
+    async def take_in_async(self, items: Sequence[Event | Rejected]) -> Receipt:
+        """The same for an event loop, which goes on while the disk is busy."""
+        receipt, on_disk = self._append(items)
+        await asyncio.wrap_future(on_disk)
+        return receipt
+
+    def flush(self) -> None:
+        """Return when everything acknowledged so far is in live.duckdb."""
+        self.drain.flush()
+
+    def publish(self) -> None:
+        """Write usage.duckdb anew, with everything acknowledged so far."""
+        with self._publishing:
+            state = self._state()
+            self.flush()
+            try:
+                publish(self._store.cursor(), self.home)
+            except Exception as error:
+                self._publish_failure = str(error)
+                raise
+            self._published_state, self._publish_failure = state, ""
+
+    def counts(self) -> dict[str, Any]:
+        """The status document of a running collector."""
+        return {
+            "running": True,
+            "pid": os.getpid(),
+            "ready": self.why_not_ready() or "yes",
+            **status.at_rest(self.home),
+            **status.held(self._store.cursor()),
+            "since_start": {
+                "seconds": round(time.monotonic() - self._started, 1),
+                **self._taken,
+                "stored": self.drain.stored,
+                "repeats_dropped": self.drain.duplicates,
+                "unreadable_lines": self.drain.broken,
+                "torn_bytes_cut": self.journal.torn_bytes,
+                "write_ahead_logs_set_aside": self.wal_set_aside,
+                "publish_failure": self._publish_failure,
+            },
+            "queue": {
+                "waiting_bytes": self.journal.pending_bytes,
+                "acknowledged": self.journal.end,
+                "drained": self.drain.position,
+            },
+        }
+
+    def why_not_ready(self) -> str:
+        """Why nothing should be sent here now; empty where all is well."""
+        if self.journal.failure:
+            return f"the journal cannot be written: {self.journal.failure}"
+        if self.journal.full:
+            return f"the journal is full: {self.journal.pending_bytes} bytes wait for the disk"
+        if not self.drain.alive:
+            return f"the drain does not run: {self.drain.failure or 'stopped'}"
+        return ""
+
+    def close(self) -> None:
+        """Take nothing more, finish what was acknowledged within the grace time, let go of the home."""
+        if self._schedule:
+            self._schedule.stop()
+        self.journal.close()
+        self.drain.close(grace_s=self.settings.drain_grace_s)
+        self._store.close()
+        self.lock.release()
+
+    def _append(self, items: Sequence[Event | Rejected]) -> tuple[Receipt, Future[None]]:
+        now = utc_now()
+        admitted = [admit(item, secret=self._secret, now=now) for item in items]
+        on_disk = self.journal.append(encode(admitted))
+        event_ids = [item.event_id for item in admitted if isinstance(item, Event)]
+        duplicates = self._recent.add(event_ids)
+        receipt = Receipt(
+            accepted=len(event_ids) - duplicates,
+            duplicates=duplicates,
+            rejected=len(items) - len(event_ids),
+            errors=errors_of(admitted),
+            generated_ids=sum(isinstance(item, Event) and not item.event_id for item in items),
+        )
+        self._count(receipt)
+        return receipt, on_disk
+
+    def _count(self, receipt: Receipt) -> None:
+        self._taken["accepted"] += receipt.accepted
+        self._taken["duplicates"] += receipt.duplicates
+        self._taken["rejected"] += receipt.rejected
+
+    def _begin_schedule(self) -> Every | None:
+        seconds = self.settings.publish_every_s
+        return Every(seconds, self._publish_news, name="publish") if seconds > 0 else None
+
+    def _publish_news(self) -> None:
+        if self._state() != self._published_state or not self.home.usage.exists():
+            self.publish()
+
+    def _state(self) -> object:
+        """Everything a publication is made of, as far as it can change."""
+        files = [self.home.catalogue, *sorted(self.home.edges.glob("*.jsonl"))]
+        return self.journal.end, [(f.name, f.stat().st_mtime_ns) for f in files if f.exists()]
+
+
+def open_live(home: Home) -> tuple[Store, int]:
+    """The live store, and how many write-ahead logs had to be set aside for it (0 or 1).
+
+    A log that cannot be replayed is kept under another name; what it held is read again from the
+    journal, whose segments stay until a checkpoint covers them.
+    """
+    wal = home.live.with_name(home.live.name + ".wal")
+    set_aside = 0
+    try:
+        store = Store.open(home.live)
+    except StoreDamaged as error:
+        if not wal.exists():
+            raise
+        kept = _unused_name(wal)
+        wal.replace(kept)
+        log.warning("%s; it was set aside as %s and the journal is read again instead", error.message, kept.name)
+        store, set_aside = Store.open(home.live), 1
+    store.execute(f"set wal_autocheckpoint = '{WAL_LIMIT}'")
+    for name in [*sql_names("schema"), "drain/begin"]:
+        store.run(name)
+    # A log that holds changes of tables is the kind that could not be replayed in the past.
+    store.checkpoint()
+    return store, set_aside
+
+
+def _unused_name(path: Path) -> Path:
+    number = 1
+    while (kept := path.with_name(f"{path.name}.unreadable-{number}")).exists():
+        number += 1
+    return kept
+
+
+def recent_ids(store: Store) -> RecentIds:
+    """The ids that were stored last, as after a restart."""
+    recent = RecentIds(RECENT_IDS)
+    rows = store.rows("select event_id from events order by arrival desc limit $n", {"n": RECENT_IDS})
+    recent.add([event_id for (event_id,) in reversed(rows)])
+    return recent

@@ -1,0 +1,53 @@
+"""What an installation holds, in numbers; the same document whether its collector runs or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from collector.segments import numbers, segment_path
+from cowpath.edge import LAYERS, read_layer
+from cowpath.event import utc_now
+from cowpath.home import Home
+from cowpath.store import Store
+
+
+def held(store: Store) -> dict[str, Any]:
+    """What a live store holds."""
+    ((events, sessions, skills),) = store.rows(
+        "select count(*), approx_count_distinct(session_id), approx_count_distinct(skill) from events"
+    )
+    rejected = store.rows("select code, count(*) from rejected group by code order by code")
+    return {
+        "events": events,
+        "about_sessions": sessions,
+        "about_skills": skills,
+        "rejected": dict(rejected),
+    }
+
+
+def at_rest(home: Home) -> dict[str, Any]:
+    """What the files of a home say; creates nothing and needs no lock."""
+    return {
+        "home": str(home.root),
+        "journal_bytes": sum(segment_path(home.journal, n).stat().st_size for n in numbers(home.journal)),
+        "published": published(home.usage),
+        "edges": {layer: len(read_layer(home.edges, layer)) for layer in LAYERS},
+    }
+
+
+def published(usage: Path) -> dict[str, Any] | None:
+    """When usage.duckdb was written, or None where it never was."""
+    if not usage.exists():
+        return None
+    stat = usage.stat()
+    return {"bytes": stat.st_size, "age_s": round(utc_now().timestamp() - stat.st_mtime, 1)}
+
+
+def of_stopped(home: Home) -> dict[str, Any]:
+    """The status of a home whose collector is not running."""
+    kept: dict[str, Any] = {"events": 0, "about_sessions": 0, "about_skills": 0, "rejected": {}}
+    if home.live.exists():
+        with Store.open(home.live, read_only=True) as store:
+            kept = held(store)
+    return {"running": False, **at_rest(home), **kept}

@@ -1,0 +1,211 @@
+"""The native format: bytes -> events, each still to be checked by the intake.
+
+Well-formed bodies take the fast path, one typed decode. Anything else is read item by item, so that
+a bad item costs only itself, unknown fields are kept, and near misses (a number as text) still count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, TypeVar, cast, get_args
+
+import msgspec
+
+from collector.loose import Unusable, moment_of, number_of, text_of, utc_of, whole_of
+from collector.native import MAX_TEXT, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
+from collector.private import without_private
+from cowpath.errors import InputError, TooLarge
+from cowpath.event import OUTCOME_ALIASES, TRIGGER_ALIASES, Event, Kind, Outcome, Rejected, Trigger
+
+T = TypeVar("T")
+
+TRIGGER_WORDS = frozenset([*get_args(Trigger), *TRIGGER_ALIASES])
+OUTCOME_WORDS = frozenset([*get_args(Outcome), *OUTCOME_ALIASES])
+
+OURS = frozenset({"clock", "stored_at", "arrival"})
+"""Decided by the collector, whatever a sender says."""
+
+PLACES = (frozenset(NativeEvent.__struct_fields__) | OURS) - {"group"}
+"""Fields that have a place of their own; all others are kept in ``extra``."""
+
+Item = Event | Rejected
+Raw = msgspec.Raw | bytes
+
+_exact = msgspec.json.Decoder(ExactEvent)
+_exact_list = msgspec.json.Decoder(list[ExactEvent])
+_exact_batch = msgspec.json.Decoder(ExactBatch)
+
+
+def read_events(body: bytes, *, as_lines: bool, limit: int) -> list[Item]:
+    """The items of a body in their order. InputError where it is not JSON at all, TooLarge past ``limit`` items."""
+    if as_lines:
+        return [_read_item(line) for line in _within(limit, [line for line in body.splitlines() if line.strip()])]
+    exact = _read_exactly(body)
+    if exact is not None:
+        return [_event(native) for native in _within(limit, exact)]
+    raws, refused = _split(body)
+    return [*map(_read_item, _within(limit, raws)), *_within(limit, refused)]
+
+
+def _within(limit: int, items: list[T]) -> list[T]:
+    if len(items) > limit:
+        raise TooLarge(f"{len(items)} events in one request; send at most {limit} at once")
+    return items
+
+
+def _read_exactly(body: bytes) -> list[ExactEvent] | None:
+    """The fast path: a list, a batch or one event, all well formed; else None."""
+    with suppress(msgspec.DecodeError, RecursionError):
+        if body.lstrip()[:1] == b"[":
+            return _exact_list.decode(body)
+        with suppress(msgspec.ValidationError):
+            return _exact_batch.decode(body).events
+        return [_exact.decode(body)]
+    return None
+
+
+def _split(body: bytes) -> tuple[list[Raw], list[Rejected]]:
+    """The items of a body, unread, and what its sender refused."""
+    try:
+        document = msgspec.json.decode(body, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return _split_loosely(body), []
+    if isinstance(document, list):
+        return [*document], []
+    if "events" not in document and "rejected" not in document:
+        return [body], []
+    try:
+        batch = msgspec.json.decode(body, type=UnreadBatch)
+        return [*batch.events], batch.rejected
+    except msgspec.ValidationError as error:
+        raise InputError(f"a batch is an object with a list of events: {error}") from None
+
+
+def _split_loosely(body: bytes) -> list[Raw]:
+    """The same for what is JSON to other writers only: NaN becomes null, half a character spoils its item."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the body is not JSON: {error}; see GET /v1/schema") from None
+    if isinstance(document, dict) and isinstance(document.get("events"), list):
+        document = document["events"]
+    return [_encoded(item) for item in (document if isinstance(document, list) else [document])]
+
+
+def _encoded(item: object) -> bytes:
+    try:
+        return msgspec.json.encode(item)
+    except UnicodeEncodeError:
+        return b""
+
+
+def _read_item(raw: Raw) -> Item:
+    with suppress(msgspec.DecodeError, RecursionError):
+        return _event(_exact.decode(raw))
+    try:
+        found = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return Rejected(code="bad_json", message=f"the item is not JSON: {error}")
+    if not isinstance(found, dict):
+        return Rejected(code="not_an_object", message=f"an event is a JSON object, not {type(found).__name__}")
+    try:
+        return _event_of_near_miss(found)
+    except Unusable as problem:
+        return Rejected(
+            code=problem.code,
+            field=problem.field,
+            message=problem.message,
+            event_id=_id_of(found),
+            body=dead_letter(found),
+        )
+
+
+def _event(native: NativeEvent) -> Event:
+    """A well-formed native event as ours."""
+    extra = dict(native.extra or {})
+    if native.group is not None:
+        extra["group"] = native.group
+    moment = native.ts if native.called_at is None else native.called_at
+    return Event(
+        event_id=native.event_id or "",
+        session_id=native.session_id,
+        skill=native.skill_id or native.skill or "",
+        stream_id=native.stream_id,
+        seq=native.seq,
+        called_at=None if moment is None else utc_of(moment),
+        kind=native.kind,
+        trigger=_trigger(native.trigger),
+        outcome=_outcome(native.outcome),
+        duration_ms=native.duration_ms,
+        batch_id=native.batch_id,
+        actor=native.actor,
+        agent=native.agent,
+        agent_version=native.agent_version,
+        source=native.source or "http",
+        confidence=1.0 if native.confidence is None else native.confidence,
+        suggested_by=native.suggested_by,
+        extra=extra,
+    )
+
+
+def _event_of_near_miss(found: Mapping[str, Any]) -> Event:
+    """An event from an object that is nearly one; what has no place of its own goes into ``extra``."""
+    confidence = number_of("confidence", found.get("confidence"), most=1.0)
+    return Event(
+        event_id=text_of("event_id", found.get("event_id")) or "",
+        session_id=text_of("session_id", found.get("session_id")) or "",
+        skill=text_of("skill_id", found.get("skill_id")) or text_of("skill", found.get("skill")) or "",
+        stream_id=text_of("stream_id", found.get("stream_id")) or "",
+        seq=whole_of("seq", found.get("seq")),
+        called_at=moment_of("called_at", found.get("called_at")) or moment_of("ts", found.get("ts")),
+        kind=cast(Kind, text_of("kind", found.get("kind")) or "activated"),
+        trigger=_trigger(_known(found, "trigger", TRIGGER_WORDS)),
+        outcome=_outcome(_known(found, "outcome", OUTCOME_WORDS)),
+        duration_ms=number_of("duration_ms", found.get("duration_ms")),
+        batch_id=text_of("batch_id", found.get("batch_id")),
+        actor=text_of("actor", found.get("actor")),
+        agent=text_of("agent", found.get("agent")),
+        agent_version=text_of("agent_version", found.get("agent_version")),
+        source=text_of("source", found.get("source")) or "http",
+        confidence=1.0 if confidence is None else confidence,
+        suggested_by=text_of("suggested_by", found.get("suggested_by")),
+        extra=_extra(found),
+    )
+
+
+def _extra(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields without a place of their own, and words for trigger and outcome that we do not know."""
+    inner = found.get("extra")
+    unknown = {key: value for key, value in found.items() if key not in PLACES}
+    odd = {
+        name: found[name]
+        for name, words in (("trigger", TRIGGER_WORDS), ("outcome", OUTCOME_WORDS))
+        if found.get(name) and _known(found, name, words) is None
+    }
+    return (inner if isinstance(inner, dict) else {}) | unknown | odd
+
+
+def _known(found: Mapping[str, Any], name: str, words: frozenset[str]) -> str | None:
+    word = found.get(name)
+    return word if isinstance(word, str) and word in words else None
+
+
+def dead_letter(found: Mapping[str, Any]) -> str:
+    """A refused object as it may be kept: without people's words and without its actor."""
+    kept = without_private({key: value for key, value in found.items() if key != "actor"})
+    return msgspec.json.encode(kept).decode()
+
+
+def _id_of(found: Mapping[str, Any]) -> str | None:
+    event_id = found.get("event_id")
+    return event_id[:MAX_TEXT] if isinstance(event_id, str) else None
+
+
+def _trigger(word: str | None) -> Trigger:
+    return cast(Trigger, TRIGGER_ALIASES.get(word, word)) if word else "unknown"
+
+
+def _outcome(word: str | None) -> Outcome:
+    return cast(Outcome, OUTCOME_ALIASES.get(word, word)) if word else "unknown"
