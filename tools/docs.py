@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from cowpath.settings import HELP, Settings
+from cowpath.settings import HELP, Settings, variable
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
@@ -93,7 +93,7 @@ def errors_part() -> str:
 
 def settings_page() -> str:
     rows = [
-        f"| `{field.name}` | `COWPATH_{field.name.upper()}` | {shown(field.default)} | {cell(HELP[field.name])} |"
+        f"| `{field.name}` | `{variable(field.name)}` | {shown(field.default)} | {cell(HELP[field.name])} |"
         for field in fields(Settings)
     ]
     return NOTE + SETTINGS_HEAD + "\n".join(rows) + "\n"
