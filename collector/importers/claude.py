@@ -29,29 +29,26 @@ DEFAULT_FOLDER = "~/.claude/projects"
 SKILLS: frozenset[Sort] = frozenset({"skill"})
 EVERYTHING: frozenset[Sort] = frozenset({"skill", "tool", "mcp", "agent"})
 
+Progress = Callable[[Sequence[Path]], Iterable[Path]]
+"""Hands the files on, one after the other, and may show how far it is."""
+
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 def import_claude(
-    path: Path,
-    sink: Sink,
-    home: Home,
-    *,
-    sorts: frozenset[Sort] = SKILLS,
-    read: Callable[[Path], None] = lambda _: None,
+    path: Path, sink: Sink, home: Home, *, sorts: frozenset[Sort] = SKILLS, progress: Progress = iter
 ) -> dict[str, Any]:
     """Send the calls of every transcript under ``path`` that changed since the last import; returns the counts.
 
-    ``read`` is called after each file. Importing again is harmless: the ids are the calls' own.
+    Importing again is harmless: the ids are the calls' own.
     """
     files = transcript_files(path)
     seen = Seen.load(home, "+".join(sorted(sorts)))
     changed = [file for file in files if not seen.is_unchanged(file)]
     transcripts = []
-    for file in changed:
+    for file in progress(changed):
         seen.note(file)
         transcripts.append(read_transcript(file))
-        read(file)
     calls = owned(transcripts)
     shipment = Shipment(sink)
     for event in events(calls, sorts, seen.typed):

@@ -6,22 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from collector.receipt import Receipt
 from cowpath.event import Event, Rejected
 
 BATCH_EVENTS = 5_000
-
-
-class Receipt(Protocol):
-    """What a door says about a batch that is on disk."""
-
-    @property
-    def accepted(self) -> int: ...
-    @property
-    def duplicates(self) -> int: ...
-    @property
-    def rejected(self) -> int: ...
-    @property
-    def errors(self) -> Sequence[Rejected]: ...
 
 
 class Sink(Protocol):
@@ -61,16 +49,18 @@ class Shipment:
         receipt = self._sink.send(self._waiting)
         self._counts.update(accepted=receipt.accepted, duplicates=receipt.duplicates, rejected=receipt.rejected)
         self._reasons.update(error.code for error in receipt.errors)
+        # A receipt lists a bounded number of refusals and counts them all.
+        self._reasons["not_listed"] += receipt.rejected - len(receipt.errors)
         self._waiting = []
 
     def document(self) -> dict[str, Any]:
-        """The counts: ``calls`` were read; each was accepted, known already, or rejected for a reason."""
+        """The counts: of the ``calls`` read, each was accepted, known already, or rejected for a reason."""
         return {
             "calls": self._calls,
             "accepted": self._counts["accepted"],
             "duplicates": self._counts["duplicates"],
             "rejected": self._counts["rejected"],
-            "reasons": dict(sorted(self._reasons.items())),
+            "reasons": {code: n for code, n in sorted(self._reasons.items()) if n},
             "skills": len(self._skills),
             "sessions": len(self._sessions),
             "streams": len(self._streams),

@@ -15,6 +15,7 @@ import pytest
 
 from collector.importers.claude import EVERYTHING, import_claude, owned
 from collector.importers.transcript import read_transcript
+from collector.receipt import Receipt
 from cowpath.errors import BadFile
 from cowpath.event import Event, Rejected, derived_id
 from cowpath.home import Home
@@ -23,19 +24,13 @@ from cowpath.home import Home
 class Door:
     """A collector in a dictionary: keeps each event id once."""
 
-    class Receipt(msgspec.Struct):
-        accepted: int
-        duplicates: int
-        rejected: int = 0
-        errors: tuple[Rejected, ...] = ()
-
     def __init__(self) -> None:
         self.events: dict[str, Event] = {}
 
     def send(self, events: Sequence[Event | Rejected]) -> Receipt:
         new = {e.event_id: e for e in events if isinstance(e, Event) and e.event_id not in self.events}
         self.events |= new
-        return self.Receipt(accepted=len(new), duplicates=len(events) - len(new))
+        return Receipt(accepted=len(new), duplicates=len(events) - len(new))
 
     @property
     def calls(self) -> list[tuple[str, str, int | None, str]]:

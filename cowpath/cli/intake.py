@@ -1,0 +1,203 @@
+"""``cowpath import`` and ``cowpath catalogue``: what was there before cowpath, calls and skills."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from cowpath.cli.embed import embed
+from cowpath.cli.output import progress, settings_of, show, with_home, with_json
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+SHOWN = 20
+
+
+@click.group("import")
+def import_() -> None:
+    """Import calls that were made before: agent history, JSON lines. Importing twice adds nothing."""
+
+
+@import_.command()
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--include",
+    multiple=True,
+    type=click.Choice(["tools"]),
+    help="Also take ordinary tool, MCP and subagent calls, as tool:NAME, mcp:SERVER/TOOL and agent:TYPE.",
+)
+@with_home
+@with_json
+def claude(path: Path | None, include: tuple[str, ...], home: str | None, as_json: bool) -> None:
+    """Import a person's own Claude Code history, by default ~/.claude/projects.
+
+    Names, ids, times and outcomes are taken; prompts, arguments, results and paths are not.
+    """
+    from collector.doors import open_door
+    from collector.importers.claude import DEFAULT_FOLDER, EVERYTHING, SKILLS, import_claude
+
+    settings = settings_of(home)
+    history = path or Path(DEFAULT_FOLDER)
+    with open_door(settings) as door:
+        document = import_claude(
+            history,
+            door,
+            settings.at,
+            sorts=EVERYTHING if include else SKILLS,
+            progress=partial(progress, label="transcripts"),
+        )
+    show(document, lambda: _import_page(document), as_json=as_json)
+
+
+@import_.command()
+@click.argument("events", type=FILE)
+@click.option("--catalogue", "skills", type=FILE, help="Skills of these calls: skill_id, name, description, tags.")
+@with_home
+@with_json
+def jsonl(events: Path, skills: Path | None, home: str | None, as_json: bool) -> None:
+    """Import calls from JSON lines: session_id, seq, skill_id, and ts, actor, outcome, group where known."""
+    from collector.doors import open_door
+    from collector.importers.jsonl import import_jsonl
+    from collector.importers.skills import merge_skills
+
+    settings = settings_of(home)
+    catalogue: dict[str, Any] = {}
+    if skills is not None:
+        report = merge_skills(_lines(skills, "skills"), settings.at)
+        catalogue = {"catalogue": msgspec.to_builtins(report), "embeddings": embed(settings)}
+    with open_door(settings) as door:
+        document = import_jsonl(_lines(events, "calls"), door) | catalogue
+    show(document, lambda: _import_page(document), as_json=as_json)
+
+
+@click.group()
+def catalogue() -> None:
+    """Read libraries of SKILL.md files into the catalogue."""
+
+
+@catalogue.command()
+@click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--most-directories", default=2000, show_default=True, help="Most directories read under each root.")
+@with_home
+@with_json
+def sync(directories: tuple[Path, ...], most_directories: int, home: str | None, as_json: bool) -> None:
+    """Bring the catalogue to the skills under these directories; of two with one name the earlier wins."""
+    from collector.catalogue import sync as synchronise
+
+    settings = settings_of(home)
+    report = synchronise(directories, settings.at, most_directories=most_directories)
+    document = {**msgspec.to_builtins(report), "embeddings": embed(settings)}
+    show(document, lambda: _sync_page(document), as_json=as_json)
+
+
+@catalogue.command("show")
+@click.argument("skill_id", metavar="ID")
+@with_home
+@with_json
+def show_skill(skill_id: str, home: str | None, as_json: bool) -> None:
+    """One skill, by its id or any of its names."""
+    from cowpath.skill import read_catalogue, unknown_skill
+
+    known = read_catalogue(settings_of(home).at.catalogue)
+    skill = known.skills.get(known.resolve(skill_id))
+    if skill is None:
+        raise unknown_skill(skill_id, known.alias_of)
+    document = msgspec.to_builtins(skill)
+    show(document, lambda: _skill_page(document), as_json=as_json)
+
+
+@catalogue.command("list")
+@with_home
+@with_json
+def list_skills(home: str | None, as_json: bool) -> None:
+    """Every skill of the catalogue, without its body."""
+    from cowpath.skill import read_catalogue
+
+    skills = read_catalogue(settings_of(home).at.catalogue).skills.values()
+    rows = [
+        {
+            "skill_id": skill.skill_id,
+            "name": skill.name,
+            "description": skill.description,
+            "aliases": skill.aliases,
+            "scope": skill.scope,
+            "plugin": skill.plugin,
+            "warnings": len(skill.diagnostics),
+        }
+        for skill in skills
+    ]
+    document = {"count": len(rows), "skills": rows}
+    show(document, lambda: _list_page(rows), as_json=as_json)
+
+
+def _lines(path: Path, label: str) -> Iterator[bytes]:
+    """The lines of a file, with a progress bar on stderr where that is a terminal."""
+    size = path.stat().st_size
+    steps = max(1, size // 100)
+    bar = click.progressbar(
+        length=size, label=label, file=sys.stderr, hidden=not sys.stderr.isatty(), update_min_steps=steps
+    )
+    with path.open("rb") as file, bar:
+        for line in file:
+            bar.update(len(line))
+            yield line
+
+
+def _import_page(document: Mapping[str, Any]) -> str:
+    lines = [
+        f"{document['calls']:,} calls of {document['skills']:,} skills in {document['sessions']:,} sessions"
+        f" from {document['files']:,} files: {document['accepted']:,} new, {document['duplicates']:,} known before,"
+        f" {document['rejected']:,} rejected."
+    ]
+    lines += [f"  rejected {code}: {number:,}" for code, number in document["reasons"].items()]
+    if document.get("unreadable_lines"):
+        lines.append(f"  unreadable lines: {document['unreadable_lines']:,}")
+    if document.get("left_out"):
+        left = ", ".join(f"{number:,} {sort}" for sort, number in document["left_out"].items())
+        lines.append(f"  left out: {left} calls; --include tools takes them too")
+    if "catalogue" in document:
+        merged = document["catalogue"]
+        lines.append(
+            f"  skills: {merged['added']:,} added, {merged['changed']:,} changed, {merged['skipped']:,} skipped"
+        )
+        lines += _diagnostics(merged["diagnostics"])
+    lines.append("Next: cowpath mine")
+    return "\n".join(lines)
+
+
+def _sync_page(document: Mapping[str, Any]) -> str:
+    lines = [
+        f"{document['skills']:,} skills: {len(document['added'])} added, {len(document['changed'])} changed,"
+        f" {len(document['removed'])} removed, {len(document['renamed'])} renamed, {document['unchanged']} unchanged,"
+        f" {document['kept']} of other origins kept; {document['skipped']} files skipped."
+    ]
+    lines += [f"  renamed {rename['old']} -> {rename['new']}" for rename in document["renamed"]]
+    lines += [f"  removed {skill_id}" for skill_id in document["removed"]]
+    return "\n".join([*lines, *_diagnostics(document["diagnostics"])])
+
+
+def _diagnostics(diagnostics: Iterable[Mapping[str, str]]) -> list[str]:
+    said = [
+        f"  {d['level']} {d['code']}: {d['message']}" + (f" ({d['path']})" if d.get("path") else "")
+        for d in diagnostics
+    ]
+    return said if len(said) <= SHOWN else [*said[:SHOWN], f"  and {len(said) - SHOWN} more; --json lists them all"]
+
+
+def _skill_page(skill: Mapping[str, Any]) -> str:
+    lines = [skill["skill_id"], f"  {skill.get('description', '')}"]
+    for key in ("name", "aliases", "tags", "related", "requires", "scope", "plugin", "path"):
+        value = skill.get(key)
+        if value:
+            lines.append(f"  {key}: {value if isinstance(value, str) else ', '.join(value)}")
+    return "\n".join([*lines, *_diagnostics(skill.get("diagnostics", ()))])
+
+
+def _list_page(rows: Iterable[Mapping[str, Any]]) -> str:
+    lines = [f"{row['skill_id']:<32} {row['description'][:80]}" for row in rows]
+    return "\n".join(lines) or "The catalogue is empty: cowpath catalogue sync DIR reads a library."
