@@ -98,7 +98,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 def _words(error: yaml.YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
-    where = f" on line {mark.line + 1}" if mark else ""
+    where = f" in line {mark.line + 1} of the frontmatter" if mark else ""
     return f"{getattr(error, 'problem', None) or 'cannot be read'}{where}"
 
 

@@ -12,13 +12,16 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from collector.importers.claude import EVERYTHING, import_claude, owned
 from collector.importers.transcript import read_transcript
 from collector.receipt import Receipt
+from cowpath.cli import main
 from cowpath.errors import BadFile
 from cowpath.event import Event, Rejected, derived_id
 from cowpath.home import Home
+from cowpath.store import Store
 
 
 class Door:
@@ -471,3 +474,24 @@ def test_a_copy_of_the_sample_elsewhere_adds_nothing(samples: Path, tmp_path: Pa
     again = import_claude(tmp_path / "backup", door, home)
 
     assert (again["accepted"], again["duplicates"]) == (0, 7)
+
+
+@pytest.mark.data
+def test_the_command_brings_the_sample_into_the_store_once(samples: Path, home: Home) -> None:
+    arguments = ["import", "claude", str(samples / "claude_code"), "--home", str(home.root), "--json"]
+
+    first = msgspec.json.decode(CliRunner().invoke(main, arguments, catch_exceptions=False).stdout)
+    (home.root / "imports.json").unlink()
+    second = msgspec.json.decode(CliRunner().invoke(main, arguments, catch_exceptions=False).stdout)
+
+    assert [(d["accepted"], d["duplicates"], d["rejected"]) for d in (first, second)] == [(7, 0, 0), (0, 7, 0)]
+    with Store.open(home.live, read_only=True) as store:
+        rows = store.rows("select skill from events where session_id = $session and stream_id = '' order by seq",
+                          {"session": MAIN})  # fmt: skip
+    assert [skill for (skill,) in rows] == [
+        "grilling",
+        "checkin-romeo",
+        "unknown-skill",
+        "log-parser",
+        "probekit:pdf",
+    ]
