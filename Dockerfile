@@ -34,4 +34,5 @@ EXPOSE 8710
 HEALTHCHECK --interval=15s --timeout=3s --start-period=30s --retries=4 \
     CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ.get('COWPATH_PORT', '8710') + '/readyz', timeout=2)"]
 
-CMD ["cowpath", "up"]
+# Learns anew every quarter of an hour.
+CMD ["cowpath", "up", "--mine-every", "900"]

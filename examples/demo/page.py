@@ -156,7 +156,7 @@ def look_around(story: Story) -> Iterator[str]:
         ".venv/bin/cowpath why issue-refund draft-reply --home .demo",
         ".venv/bin/cowpath search 'undo a bad deploy' --home .demo",
         "head -1 .demo/edges/learned.jsonl",
-        f'{PYTHON_SQL} "from transitions order by n desc limit 5"',
+        f".venv/bin/{SQL}",
         ".venv/bin/cowpath import claude     your own agent history, into your own home",
         "make up                            the real thing, on 127.0.0.1:8710",
     ):
