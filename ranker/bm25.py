@@ -70,7 +70,7 @@ class Keywords:
 
     def matched(self, skill_id: str, known: Sequence[str]) -> list[str]:
         """Those of the words that this skill has."""
-        if self._bm25 is None:
+        if self._bm25 is None or skill_id not in self._row:
             return []
         frequencies = self._bm25.doc_freqs[self._row[skill_id]]
         return [word for word in known if word in frequencies]

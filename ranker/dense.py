@@ -96,7 +96,9 @@ def weights_folder(settings: Settings) -> Path:
 
 def load_reference(weights: Path) -> SentenceTransformer:
     """The encoder of the sentence-transformers library, from local files only."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the libraries below read it when they are imported
+    # the libraries below read these when they are imported: no network, no bar on stderr
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:

@@ -151,7 +151,8 @@ class Search:
         if arm == "semantic" and self.meaning is None:
             raise ModelMissing(f"no search by meaning: {self.reason}", suggestions=["--arm keyword"])
         rankings = self.rankings(query)
-        found = rankings.of(arm)[:k]
+        # the catalogue may have been written anew since the rankings' side was read
+        found = [skill_id for skill_id in rankings.of(arm) if skill_id in self.catalogue][:k]
         return SearchAnswer(
             query=query,
             arm=arm,

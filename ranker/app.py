@@ -1,0 +1,148 @@
+"""The ranker's HTTP face: parse, call, answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, FastAPI, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+
+from cowpath import __version__
+from cowpath.errors import CowpathError, InputError, TooLarge
+from cowpath.settings import Settings
+from ranker.engine import Ranker
+from ranker.next import NextAnswer
+from ranker.search import Arm, SearchAnswer
+
+MAX_BODY_BYTES = 256 * 1024
+
+
+class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request for skills in words."""
+
+    query: str
+    k: int = 10
+    arm: Arm = "hybrid"
+
+
+class DocumentedRoute(APIRoute):
+    """A route whose errors are our documents, whatever app it is included in."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def answer_or_document(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except CowpathError as error:
+                return _json(error.document(), error.http_status)
+            except RequestValidationError as error:
+                found = InputError("; ".join(_complaint(e) for e in error.errors()), suggestions=["GET /openapi.json"])
+                return _json(found.document(), found.http_status)
+
+        return answer_or_document
+
+
+def create_router(settings: Settings) -> APIRouter:
+    """The ranker's routes over one home, to be included in an app."""
+    router = APIRouter(route_class=DocumentedRoute)
+    ranker = Ranker(settings)
+
+    @router.post("/v1/search", responses=_responses(SearchAnswer), openapi_extra=_body(SearchRequest))
+    async def search(request: Request) -> Response:
+        """Find skills for a request in words: matches, their neighbors, their conflicts."""
+        asked = _decoded(await _bounded(request))
+        return _json(await run_in_threadpool(ranker.search, asked.query, asked.k, asked.arm))
+
+    @router.get("/v1/next", responses=_responses(NextAnswer))
+    def next_(
+        skill: Annotated[list[str] | None, Query(description="called so far, oldest first; repeatable")] = None,
+        session: Annotated[str | None, Query(description="its published calls come before the skills")] = None,
+        query: Annotated[str | None, Query(description="what is to be done, in words")] = None,
+        k: int = 5,
+    ) -> Response:
+        """What comes next after these skills, and why."""
+        return _json(ranker.next(skill or [], session=session, query=query, k=k))
+
+    @router.get("/v1/why", responses=ERRORS)
+    def why(a: str, b: str) -> Response:
+        """The evidence that ``a`` comes before ``b``, also where there is no edge."""
+        return _json(ranker.why(a, b))
+
+    return router
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The ranker alone, for a home that another process collects and mines."""
+    app = FastAPI(title="cowpath ranker", version=__version__)
+    app.include_router(create_router(settings))
+
+    @app.get("/healthz")
+    def healthz() -> Response:
+        """The process answers."""
+        return _json({"status": "ok"})
+
+    return app
+
+
+async def _bounded(request: Request) -> bytes:
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_BODY_BYTES:
+            raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes; a search takes a query in words")
+    return body
+
+
+def _decoded(body: bytes) -> SearchRequest:
+    try:
+        return msgspec.json.decode(body, type=SearchRequest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the body is not a search: {error}", suggestions=['{"query": "…", "k": 10, "arm": "hybrid"}']
+        ) from error
+
+
+def _complaint(error: Any) -> str:  # one of pydantic's error dictionaries
+    return f"{'.'.join(str(part) for part in error['loc'])}: {error['msg']}"
+
+
+def _json(document: object, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(document), status_code=status, media_type="application/json")
+
+
+def _schema(kind: type) -> dict[str, Any]:
+    """JSON Schema of a struct with nothing to look up elsewhere, so that it fits into any app's document."""
+    (schema,), components = msgspec.json.schema_components([kind], ref_template="{name}")
+
+    def inlined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [inlined(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return inlined(components[node["$ref"]])
+        return {key: inlined(value) for key, value in node.items()}
+
+    found: dict[str, Any] = inlined(schema)
+    return found
+
+
+def _body(kind: type) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": _schema(kind)}}}}
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    404: {"description": "No such skill; the document names near ones."},
+    409: {"description": "Nothing is learned yet, or the sentence encoder is missing."},
+    422: {"description": "The request cannot be used; the document says why."},
+}
+
+
+def _responses(kind: type) -> dict[int | str, dict[str, Any]]:
+    answer = {"description": "The answer.", "content": {"application/json": {"schema": _schema(kind)}}}
+    return {200: answer, **ERRORS}

@@ -1,0 +1,127 @@
+"""The ranker every face calls: search, next and why over one home, reading files again when they change."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from cowpath.edge import LAYERS
+from cowpath.errors import NothingLearned
+from cowpath.next_model import NextModel
+from cowpath.settings import Settings
+from cowpath.skill import read_catalogue
+from cowpath.vectors import CACHE_NAME, Vector, read_vectors
+from ranker.bm25 import Keywords
+from ranker.encoder import MANIFEST
+from ranker.graph import SkillGraph
+from ranker.history import session_calls
+from ranker.neighbours import skill_vectors
+from ranker.next import Next, NextAnswer
+from ranker.search import Arm, Meaning, Search, SearchAnswer, check_request, open_meaning
+
+T = TypeVar("T")
+
+
+class Read(Generic[T]):
+    """A value read from files: read at first use, and again when one of the files has changed."""
+
+    def __init__(self, read: Callable[[], T], *files: Path) -> None:
+        self._read = read
+        self._files = files
+        self._stamps: tuple[object, ...] | None = None
+        self._lock = Lock()
+        self._value: T
+
+    def now(self) -> T:
+        with self._lock:
+            stamps = tuple(_stamp(path) for path in self._files)
+            if stamps != self._stamps:
+                self._value = self._read()
+                self._stamps = stamps
+            return self._value
+
+
+class Ranker:
+    """Answers over one home. Safe to call from several threads; what a call does not need is not loaded."""
+
+    def __init__(self, settings: Settings) -> None:
+        at = settings.at
+        vectors, manifest = at.embeddings / CACHE_NAME, at.embeddings / MANIFEST
+        run = at.learned / "run.json"
+        self._settings = settings
+        self._catalogue = Read(lambda: read_catalogue(at.catalogue), at.catalogue)
+        self._keywords = Read(self._read_keywords, at.catalogue)
+        self._meaning = Read(self._read_meaning, at.catalogue, vectors, manifest)
+        self._vectors = Read(self._read_vectors, at.catalogue, vectors)
+        self._graph = Read(lambda: SkillGraph.read(at.edges), *(at.edges / f"{layer}.jsonl" for layer in LAYERS))
+        self._model = Read(self._read_model, at.learned / "next.npz")
+        self._versions = Read(self._read_versions, at.catalogue, run)
+
+    def search(self, query: str, k: int = 10, arm: Arm = "hybrid") -> SearchAnswer:
+        """Skills for a request in words."""
+        check_request(query, k, arm)
+        answer = self._search(arm).search(query, k, arm)
+        return msgspec.structs.replace(answer, versions=self._versions.now())
+
+    def next(
+        self, context: Sequence[str], *, session: str | None = None, query: str | None = None, k: int = 5
+    ) -> NextAnswer:
+        """What may come next. Raises NothingLearned before the first mining run, UnknownSkill for a name."""
+        asked = Next(self._catalogue.now(), self._model.now(), self._graph.now(), self._vectors.now())
+        earlier = session_calls(self._settings, session) if session else []
+        search = self._search("hybrid") if query is not None else None
+        answer = asked.suggest(context, earlier=earlier, session=session, query=query, search=search, k=k)
+        return msgspec.structs.replace(answer, versions=self._versions.now())
+
+    def why(self, a: str, b: str) -> dict[str, Any]:
+        """The evidence of a pair, also where there is no edge."""
+        from ranker.why import why  # reads frames, which no other answer needs
+
+        return why(self._settings, a, b)
+
+    def _search(self, arm: Arm) -> Search:
+        meaning, reason = (None, None) if arm == "keyword" else self._meaning.now()
+        return Search(self._catalogue.now(), self._keywords.now(), meaning, self._graph.now(), reason)
+
+    def _read_keywords(self) -> Keywords:
+        return Keywords(self._catalogue.now().skills.values())
+
+    def _read_meaning(self) -> tuple[Meaning | None, str | None]:
+        return open_meaning(self._catalogue.now(), self._settings)
+
+    def _read_vectors(self) -> dict[str, Vector]:
+        return skill_vectors(self._catalogue.now(), read_vectors(self._settings.at.embeddings))
+
+    def _read_model(self) -> NextModel:
+        home = self._settings.at
+        try:
+            model = NextModel.load(home.learned / "next.npz")
+        except FileNotFoundError:
+            model = None
+        if model is None or not model.skills:
+            raise NothingLearned(
+                f"nothing is learned at {home.root} yet: no calls were mined", suggestions=["cowpath mine"]
+            )
+        return model
+
+    def _read_versions(self) -> dict[str, str | None]:
+        home = self._settings.at
+        run = home.learned / "run.json"
+        run_id = msgspec.json.decode(run.read_bytes()).get("run_id") if run.exists() else None
+        catalogue = home.catalogue.read_bytes() if home.catalogue.exists() else None
+        digest = hashlib.sha256(catalogue).hexdigest()[:12] if catalogue is not None else None
+        return {"run": run_id, "catalogue": digest}
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is written whole; None where it is not there."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
