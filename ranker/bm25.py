@@ -35,45 +35,44 @@ class Keywords:
     """BM25 over skills. A field's weight is how often its words are counted (one length for all fields)."""
 
     def __init__(self, skills: Iterable[Skill]) -> None:
-        skills = list(skills)
-        self.ids = [skill.skill_id for skill in skills]
-        self._row = {skill_id: row for row, skill_id in enumerate(self.ids)}
-        documents = [document(skill) for skill in skills]
+        ordered = sorted(skills, key=lambda skill: skill.skill_id)
+        documents = [document(skill) for skill in ordered]
+        self.ids = [skill.skill_id for skill in ordered]
+        self._words = {skill_id: frozenset(words) for skill_id, words in zip(self.ids, documents, strict=True)}
         # rank_bm25 divides by the number of documents and of words
         self._bm25 = BM25Okapi(documents) if any(documents) else None
+        rows: dict[str, list[int]] = {}
+        for row, skill_id in enumerate(self.ids):
+            for word in self._words[skill_id]:
+                rows.setdefault(word, []).append(row)
+        self._rows = {word: np.array(found, dtype=np.int64) for word, found in rows.items()}
 
     def known(self, query: str) -> list[str]:
         """The query's words that any skill has, each once, in the query's order."""
-        if self._bm25 is None:
-            return []
-        return [word for word in dict.fromkeys(words(query)) if word in self._bm25.idf]
+        return [word for word in dict.fromkeys(words(query)) if word in self._rows]
 
-    def rank(self, known: Sequence[str]) -> list[tuple[str, float, int]]:
-        """(skill id, BM25, number of matched words) of every skill with a matched word, best first.
+    def rank(self, known: Sequence[str]) -> list[str]:
+        """The skills that have a known word, best first.
 
-        In a catalogue of one or two skills rank_bm25's idf is zero or negative, so equal values
-        are ordered by matched words, then by id.
+        In a catalogue of a few skills rank_bm25's idf can be zero or negative, so equal values are
+        ordered by the number of matched words, then by id.
         """
-        if self._bm25 is None or not known:
-            return []
-        values = self.values(known)
-        matched = [sum(word in frequencies for word in known) for frequencies in self._bm25.doc_freqs]
-        hits = [(self.ids[row], float(values[row]), n) for row, n in enumerate(matched) if n]
-        return sorted(hits, key=lambda hit: (-hit[1], -hit[2], hit[0]))
+        matched = np.zeros(len(self.ids), dtype=np.int64)
+        for word in known:
+            matched[self._rows[word]] += 1
+        hits = np.flatnonzero(matched)
+        order = np.lexsort((hits, -matched[hits], -self.values(known, hits)))
+        return [self.ids[row] for row in hits[order]]
 
-    def values(self, known: Sequence[str]) -> NDArray[np.float64]:
-        """BM25 of every skill, in the order of ``ids``, exactly as rank_bm25 gives it."""
-        if self._bm25 is None:
-            return np.zeros(len(self.ids))
-        found: NDArray[np.float64] = self._bm25.get_scores(list(known))
-        return found
+    def values(self, known: Sequence[str], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """BM25 of some skills (places in ``ids``), exactly as rank_bm25 gives it."""
+        if self._bm25 is None or not len(rows):
+            return np.zeros(len(rows))
+        return np.array(self._bm25.get_batch_scores(list(known), rows.tolist()))
 
     def matched(self, skill_id: str, known: Sequence[str]) -> list[str]:
         """Those of the words that this skill has."""
-        if self._bm25 is None or skill_id not in self._row:
-            return []
-        frequencies = self._bm25.doc_freqs[self._row[skill_id]]
-        return [word for word in known if word in frequencies]
+        return [word for word in known if word in self._words.get(skill_id, ())]
 
 
 def document(skill: Skill) -> list[str]:

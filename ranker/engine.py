@@ -15,7 +15,8 @@ from cowpath.errors import NothingLearned
 from cowpath.next_model import NextModel
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue
-from cowpath.vectors import CACHE_NAME, Vector, read_vectors
+from cowpath.vectors import CACHE_NAME, read_vectors
+from ranker.backoff import Likeness
 from ranker.bm25 import Keywords
 from ranker.encoder import MANIFEST
 from ranker.graph import SkillGraph
@@ -57,7 +58,7 @@ class Ranker:
         self._catalogue = Read(lambda: read_catalogue(at.catalogue), at.catalogue)
         self._keywords = Read(self._read_keywords, at.catalogue)
         self._meaning = Read(self._read_meaning, at.catalogue, vectors, manifest)
-        self._vectors = Read(self._read_vectors, at.catalogue, vectors)
+        self._likeness = Read(self._read_likeness, at.catalogue, vectors, at.learned / "next.npz")
         self._graph = Read(lambda: SkillGraph.read(at.edges), *(at.edges / f"{layer}.jsonl" for layer in LAYERS))
         self._model = Read(self._read_model, at.learned / "next.npz")
         self._versions = Read(self._read_versions, at.catalogue, run)
@@ -72,7 +73,7 @@ class Ranker:
         self, context: Sequence[str], *, session: str | None = None, query: str | None = None, k: int = 5
     ) -> NextAnswer:
         """What may come next. Raises NothingLearned before the first mining run, UnknownSkill for a name."""
-        asked = Next(self._catalogue.now(), self._model.now(), self._graph.now(), self._vectors.now())
+        asked = Next(self._catalogue.now(), self._model.now(), self._graph.now(), self._likeness.now())
         earlier = session_calls(self._settings, session) if session else []
         search = self._search("hybrid") if query is not None else None
         answer = asked.suggest(context, earlier=earlier, session=session, query=query, search=search, k=k)
@@ -94,8 +95,9 @@ class Ranker:
     def _read_meaning(self) -> tuple[Meaning | None, str | None]:
         return open_meaning(self._catalogue.now(), self._settings)
 
-    def _read_vectors(self) -> dict[str, Vector]:
-        return skill_vectors(self._catalogue.now(), read_vectors(self._settings.at.embeddings))
+    def _read_likeness(self) -> Likeness:
+        vectors = skill_vectors(self._catalogue.now(), read_vectors(self._settings.at.embeddings))
+        return Likeness.of(self._model.now(), vectors)
 
     def _read_model(self) -> NextModel:
         home = self._settings.at

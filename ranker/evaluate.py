@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -105,10 +105,7 @@ def interval(differences: Sequence[float], clusters: Sequence[object]) -> list[f
 
 
 def _measured(scope: Scope, search: Search) -> dict[str, Any]:
-    rankings = _rankings(search, [q["query"] for q in scope.queries])
-    arms: tuple[Arm, ...] = ARMS if search.meaning else ("keyword",)
-    scored = {arm: _scores(scope, rankings, arm) for arm in arms}
-    refused = [r.off_topic for r in rankings]
+    scored, refused = _scores(scope, search)
     found: dict[str, Any] = {}
     for name, rows in _sets(scope).items():
         own = {arm: {metric: values[rows] for metric, values in table.items()} for arm, table in scored.items()}
@@ -121,20 +118,26 @@ def _measured(scope: Scope, search: Search) -> dict[str, Any]:
     return found
 
 
-def _rankings(search: Search, queries: Sequence[str]) -> list[Rankings]:
+def _scores(scope: Scope, search: Search) -> tuple[dict[Arm, dict[str, NDArray[np.float64]]], list[bool]]:
+    """Every metric of every arm, one number a query; and which queries the gate refused."""
+    arms: tuple[Arm, ...] = ARMS if search.meaning else ("keyword",)
+    table = np.zeros((len(arms), len(METRICS), len(scope.queries)))
+    refused = []
+    for row, (query, found) in enumerate(zip(scope.queries, _rankings(search, scope.queries), strict=True)):
+        gold = _gold(query, scope)
+        refused.append(found.off_topic)
+        for number, arm in enumerate(arms):
+            table[number, :, row] = _query_scores([_key(s, scope) for s in found.of(arm)[:10]], gold)
+    return {arm: dict(zip(METRICS, table[number], strict=True)) for number, arm in enumerate(arms)}, refused
+
+
+def _rankings(search: Search, queries: Sequence[Row]) -> Iterator[Rankings]:
+    texts = [query["query"] for query in queries]
     if search.meaning is None:
-        return [search.rankings(query) for query in queries]
-    vectors = search.meaning.encoder.encode(queries)
-    return [search.rankings(query, vector) for query, vector in zip(queries, vectors, strict=True)]
-
-
-def _scores(scope: Scope, rankings: Sequence[Rankings], arm: Arm) -> dict[str, NDArray[np.float64]]:
-    rows = [
-        _query_scores([_key(s, scope) for s in found.of(arm)[:10]], _gold(query, scope))
-        for found, query in zip(rankings, scope.queries, strict=True)
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(-1, len(METRICS))
-    return {metric: table[:, i] for i, metric in enumerate(METRICS)}
+        yield from (search.rankings(text) for text in texts)
+        return
+    vectors = search.meaning.encoder.encode(texts)
+    yield from (search.rankings(text, vector) for text, vector in zip(texts, vectors, strict=True))
 
 
 def _query_scores(ranking: Sequence[str], gold: set[str]) -> tuple[float, ...]:

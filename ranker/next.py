@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from cowpath.next_model import NextModel
 from cowpath.skill import Catalogue, unknown_skill
-from cowpath.vectors import Vector
-from ranker.backoff import nearest_with_history, stand_in
+from ranker.backoff import Likeness
 from ranker.fuse import fuse
 from ranker.graph import SkillGraph
 from ranker.reasons import Followed, Reason, Similar, edge_reasons, in_words, part_shares
@@ -26,7 +25,10 @@ SLOTS_PER_NEW = 5
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill that may come next. ``probability`` is the model's, of the very next call."""
+    """One skill that may come next. ``probability`` is the model's, of the very next call.
+
+    Without history it is half of what the skills of like description have: an ordering, not a frequency.
+    """
 
     skill_id: str
     name: str
@@ -75,12 +77,12 @@ class Scores:
 
 @dataclass(frozen=True)
 class Next:
-    """A learned model beside the catalogue, the graph and the embeddings, ready to be asked."""
+    """A learned model beside the catalogue, the graph and the likeness of descriptions, ready to be asked."""
 
     catalogue: Catalogue
     model: NextModel
     graph: SkillGraph
-    vectors: Mapping[str, Vector]
+    likeness: Likeness
 
     def resolve(self, name: str) -> str:
         """The skill behind a raw name. Raises UnknownSkill, with near names, where nobody knows it."""
@@ -128,24 +130,25 @@ class Next:
         if not prefix or prefix[-1] in self.model.skills:
             return self._scores(prefix, "history" if prefix else "start")
         current = prefix[-1]
-        near = nearest_with_history(current, self.model, self.vectors)
-        likeness = [Similar(skill_id=current, resembles=name, cosine=round(c, 4)) for name, c in near[:3]]
+        likeness = self._resembled(current)
         if current in self.model.new_skills:
             reason = f"{current} has no history; descriptions like its own stand in"
             return replace(self._scores(prefix, "content"), stand_ins=likeness, reason=reason)
-        if near:
+        if likeness:
             reason = f"{current} was not there when the model was learned; descriptions like its own stand in"
-            values = _by_id(self.model.skills, stand_in(prefix, near, self.model), current)
-            return Scores(values, "content", stand_ins=likeness, reason=reason)
+            values = _by_id(self.model.skills, self.likeness.stand_in(prefix, self.model))
+            return Scores(values, "content", self._new(values, prefix), likeness, reason)
         earlier = [skill for skill in prefix if skill in self.model.skills]
         reason = f"{current} has neither history nor an embedding; the calls before it decide"
         return replace(self._scores(earlier, "history" if earlier else "start"), reason=reason)
 
     def _scores(self, prefix: Sequence[str], basis: Basis) -> Scores:
-        current = prefix[-1] if prefix else None
-        values = _by_id(self.model.skills, self.model.predict(prefix), current)
-        new = _by_id(self.model.new_skills, self.model.predict_new(prefix), current)
-        return Scores(values, basis, new={s: p for s, p in new.items() if s in self.catalogue})
+        values = _by_id(self.model.skills, self.model.predict(prefix))
+        return Scores(values, basis, self._new(values, prefix))
+
+    def _new(self, values: Mapping[str, float], prefix: Sequence[str]) -> dict[str, float]:
+        """Skills without history by their neighbours' probabilities, without those called already."""
+        return {s: p for s, p in self.likeness.transfer(values).items() if s not in prefix}
 
     def _found(self, query: str | None, search: Search | None) -> list[str]:
         if query is None or search is None:
@@ -178,7 +181,7 @@ class Next:
             edges=edge_reasons(prefix, skill_id, self.graph),
             followed=Followed(after=current, times=times) if current and times else None,
             parts=part_shares(prefix, skill_id, self.model),
-            similar=self._likeness(skill_id) or scores.stand_ins,
+            similar=self._resembled(skill_id) or scores.stand_ins,
             search_rank=search_rank,
         )
         return Suggestion(
@@ -190,10 +193,9 @@ class Next:
             because=msgspec.structs.replace(reason, words=in_words(reason)),
         )
 
-    def _likeness(self, skill_id: str) -> list[Similar]:
-        if skill_id in self.model.skills:
-            return []
-        near = nearest_with_history(skill_id, self.model, self.vectors)[:3]
+    def _resembled(self, skill_id: str) -> list[Similar]:
+        """The three nearest skills with history of one without; none for a skill with history."""
+        near = self.likeness.nearest(skill_id)[:3]
         return [Similar(skill_id=skill_id, resembles=name, cosine=round(cosine, 4)) for name, cosine in near]
 
 
@@ -214,5 +216,5 @@ def _best_first(values: Mapping[str, float]) -> list[str]:
     return sorted(values, key=lambda s: (-values[s], s))
 
 
-def _by_id(skills: Sequence[str], probabilities: NDArray[np.float64], current: str | None) -> dict[str, float]:
-    return {s: float(p) for s, p in zip(skills, probabilities, strict=True) if p > 0 and s != current}
+def _by_id(skills: Sequence[str], probabilities: NDArray[np.float64]) -> dict[str, float]:
+    return {s: float(p) for s, p in zip(skills, probabilities, strict=True) if p > 0}

@@ -167,7 +167,7 @@ class Search:
     def rankings(self, query: str, vector: Vector | None = None) -> Rankings:
         """Both rankings of a request; ``vector`` is its embedding where that is known already."""
         words = self.keywords.known(query)
-        keyword = [skill_id for skill_id, _, _ in self.keywords.rank(words)]
+        keyword = self.keywords.rank(words)
         if self.meaning is None:
             return Rankings(words, keyword, [], {})
         vector = self.meaning.encoder.encode([query])[0] if vector is None else vector

@@ -1,0 +1,76 @@
+"""The exported encoder equals the reference, and is thrown away with its weights."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from cowpath.errors import BadFile, ModelMissing
+from cowpath.settings import Settings
+from cowpath.skill import text_hash
+from cowpath.vectors import read_vectors
+from ranker.dense import embed_texts, encode, load_reference, weights_folder
+from ranker.encoder import MANIFEST, Encoder, read_manifest
+
+TEXTS = [
+    "deploy",
+    "Fill in the fields of a PDF form and flatten it.",
+    "",
+    "   \n\t ",
+    "naïve Straße, 日本語の文書, العربية, 🚀🚀",
+    "snake_case-and.dots:everywhere CamelCase",
+    "word " * 2_000,
+    "a sentence of ordinary length about tests and releases. " * 12,
+    "\u0000 control \u200b characters",
+    "x" * 5_000,
+]
+
+
+def test_a_home_without_an_export_says_what_to_install(settings: Settings) -> None:
+    with pytest.raises(ModelMissing) as raised:
+        Encoder.open(settings.at.embeddings)
+
+    assert "pip install" in raised.value.suggestions[0]
+
+
+def test_a_weights_folder_without_weights_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelMissing, match=r"holds no model\.safetensors"):
+        weights_folder(Settings(model_dir=str(tmp_path)))
+
+
+def test_a_damaged_manifest_is_a_bad_file(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text("{")
+
+    with pytest.raises(BadFile, match="manifest"):
+        Encoder.open(tmp_path)
+
+
+@pytest.mark.model
+def test_the_exported_encoder_equals_the_reference(embedded: Settings) -> None:
+    reference = encode(load_reference(weights_folder(embedded)), TEXTS)
+    exported = Encoder.open(embedded.at.embeddings)
+
+    assert np.abs(exported.encode(TEXTS) - reference).max() <= 1e-5
+    alone = np.concatenate([exported.encode([text]) for text in TEXTS])
+    assert np.abs(alone - reference).max() <= 1e-5
+    np.testing.assert_allclose(np.linalg.norm(reference, axis=1), 1, atol=1e-5)
+    assert exported.encode([]).shape == (0, 384)
+
+
+@pytest.mark.model
+def test_vectors_of_other_weights_are_embedded_anew(embedded: Settings, tmp_path: Path) -> None:
+    folder = tmp_path / "embeddings"
+    shutil.copytree(embedded.at.embeddings, folder)
+    manifest = read_manifest(folder)
+    assert manifest is not None
+    other = msgspec.structs.replace(manifest, weights_sha256="0" * 64)
+    (folder / MANIFEST).write_bytes(msgspec.json.encode(other))
+
+    report = embed_texts(["test"], folder, embedded)
+
+    assert (report.embedded, report.cached, report.exported) == (1, 0, True)
+    assert set(read_vectors(folder)) == {text_hash("test")}
