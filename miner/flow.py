@@ -28,8 +28,8 @@ os.environ.setdefault("DO_NOT_TRACK", "1")
 
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
-from prefect.deployments.runner import EntrypointType
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.types.entrypoint import EntrypointType
 
 from cowpath.errors import StateError
 from cowpath.settings import Settings, read_settings

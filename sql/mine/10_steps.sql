@@ -7,7 +7,7 @@ with calls as (
         skill_id,
         seq,
         coalesce(called_at, stored_at) as happened_at,
-        called_at,
+        case when clock = 'ok' then called_at end as called_at, -- a broken clock names no day
         batch_id,
         actor,
         coalesce(extra ->> 'group', session_id) as session_group,

@@ -1,0 +1,84 @@
+"""The same stages under a real Prefect server: states, one run, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cowpath.errors import HomeBusy, StateError
+from cowpath.event import Event
+from cowpath.home import held
+from cowpath.settings import Settings
+from miner.stages import mine
+
+pytestmark = pytest.mark.slow
+
+ORDERS = ["plan build"] * 12 + [f"x{i} y{(3 * i) % 11}" for i in range(60)]
+
+
+def learned(settings: Settings) -> dict[str, bytes]:
+    """Every file that a run leaves, by name."""
+    found = [*settings.at.learned.iterdir(), *settings.at.edges.iterdir()]
+    return {path.name: path.read_bytes() for path in found}
+
+
+def test_a_flow_run_on_a_schedule_leaves_the_files_of_a_direct_run_and_no_process(
+    publish: Callable[..., Settings], sessions: Callable[..., list[Event]], tmp_path: Path
+) -> None:
+    direct, scheduled = publish(sessions(ORDERS), name="direct"), publish(sessions(ORDERS), name="scheduled")
+    mine(direct)
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"} | {"NO_COLOR": "1"}
+
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "cowpath", "mine", "--every", "1s", "--home", scheduled.home],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        wait_for(scheduled.at.learned / "run.json", serving, seconds=120)
+    finally:
+        serving.send_signal(signal.SIGTERM)
+        serving.communicate(timeout=60)
+
+    assert json.loads(learned(scheduled)["run.json"]) == json.loads(learned(direct)["run.json"])
+    assert learned(scheduled)["learned.jsonl"] == learned(direct)["learned.jsonl"]
+    assert processes_naming(scheduled.home) == []
+
+
+def test_one_run_at_a_time(publish: Callable[..., Settings], sessions: Callable[..., list[Event]]) -> None:
+    settings = publish(sessions(ORDERS))
+
+    with held(settings.at.root / "mining.lock", "busy"), pytest.raises(HomeBusy, match="another mining run"):
+        mine(settings)
+
+
+def test_nothing_published_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="nothing is published"):
+        mine(Settings(home=str(tmp_path)))
+
+
+def wait_for(path: Path, process: subprocess.Popen[bytes], *, seconds: int) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if path.exists():
+            return
+        if process.poll() is not None:
+            raise AssertionError(f"ended early: {process.stdout.read().decode() if process.stdout else ''}")
+        time.sleep(0.2)
+    raise AssertionError(f"{path} did not appear in {seconds} s")
+
+
+def processes_naming(text: str) -> list[str]:
+    """Command lines of living processes that name ``text``."""
+    lines = [path.read_bytes().replace(b"\0", b" ").decode() for path in Path("/proc").glob("[0-9]*/cmdline")]
+    return [line for line in lines if text in line]
