@@ -109,6 +109,7 @@ class Drain:
         self._hurry.set()
         self._thread.join()
         self._fold()
+        self._remove_covered()
 
     def _run(self) -> None:
         pause_s = 0.0
@@ -161,7 +162,10 @@ class Drain:
         """Checkpoint where there is something to fold, then delete the segments it covers."""
         if self.position > self._checkpointed and self._store.checkpoint():
             self._checkpointed = self.position
-            remove_covered(self._journal.folder, self.position, keep=self._journal.open_segment)
+            self._remove_covered()
+
+    def _remove_covered(self) -> None:
+        remove_covered(self._journal.folder, self._checkpointed, keep=self._journal.open_segment)
 
 
 def insert(store: Store, batch: Batch) -> int:

@@ -32,13 +32,14 @@ Check = Callable[[Event], "Event | Rejected"]
 
 
 def admit(item: Event | Rejected, *, secret: bytes, now: datetime) -> Event | Rejected:
-    """The item as it is kept: stamped with our clock, its actor hashed, checked."""
+    """The item as it is kept: stamped with our clock, its actor hashed, checked, with an id."""
     if isinstance(item, Rejected):
         return _bounded(item, now)
     actor = hashed_actor(item.actor, secret) if item.actor else None
-    return take_in(
-        msgspec.structs.replace(item, event_id=item.event_id or str(uuid.uuid4()), stored_at=now, actor=actor)
-    )
+    checked = take_in(msgspec.structs.replace(item, stored_at=now, actor=actor))
+    if isinstance(checked, Event) and not checked.event_id:
+        return msgspec.structs.replace(checked, event_id=str(uuid.uuid4()))
+    return checked
 
 
 def take_in(event: Event) -> Event | Rejected:
@@ -114,7 +115,7 @@ def refuse(event: Event, code: str, field: str, message: str) -> Rejected:
         code=code,
         field=field,
         message=message,
-        event_id=event.event_id[:MAX_TEXT],
+        event_id=event.event_id[:MAX_TEXT] or None,
         source=event.source[:MAX_TEXT],
         stored_at=event.stored_at,
         body=msgspec.json.encode(event).decode()[:MAX_DEAD_LETTER],

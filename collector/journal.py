@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from collector.segments import Position, cut_torn_end, numbers, segment_path
-from cowpath.errors import Overloaded, StoreDamaged, TooLarge
+from cowpath.errors import Overloaded, TooLarge
 
 log = logging.getLogger("cowpath.collector")
 
@@ -132,7 +132,7 @@ class Journal:
             if not done.set_running_or_notify_cancel():
                 continue
             if self.failure:
-                done.set_exception(StoreDamaged(f"the journal cannot be written: {self.failure}; nothing was stored"))
+                done.set_exception(_unwritten(self.failure))
             else:
                 done.set_result(None)
 
@@ -169,6 +169,10 @@ class Journal:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+def _unwritten(failure: str) -> Overloaded:
+    return Overloaded(f"the journal cannot be written: {failure}; nothing of this was stored", retry_after_s=5)
 
 
 def _size(path: Path) -> int:

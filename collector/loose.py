@@ -36,7 +36,8 @@ def whole_of(field: str, value: object) -> int | None:
     if number is None:
         return None
     exact = value if isinstance(value, int) else int(number) if number.is_integer() else None
-    if exact not in INT64:
+    # None is asked for apart: looking for it in a range would walk through all 2**64 numbers.
+    if exact is None or exact not in INT64:
         raise Unusable("bad_value", field, f"{field} is {str(value)[:40]}, not a whole number of 64 bits")
     return exact
 

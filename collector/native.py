@@ -59,7 +59,7 @@ class ExactEvent(NativeEvent, forbid_unknown_fields=True):
 class NativeBatch(msgspec.Struct, kw_only=True):
     """Many events in one request. ``rejected`` are items the sender refused itself: kept as dead letters."""
 
-    events: list[NativeEvent] = []
+    events: list[NativeEvent]
     schema_version: int | None = None
     sent_at: Moment = None
     rejected: list[Rejected] = []

@@ -158,7 +158,7 @@ class Collector:
             duplicates=duplicates,
             rejected=len(items) - len(event_ids),
             errors=errors_of(admitted),
-            generated_ids=sum(isinstance(item, Event) and not item.event_id for item in items),
+            generated_ids=sum(_got_an_id(item, kept) for item, kept in zip(items, admitted, strict=True)),
         )
         self._count(receipt)
         return receipt, on_disk
@@ -180,6 +180,10 @@ class Collector:
         """Everything a publication is made of, as far as it can change."""
         files = [self.home.catalogue, *sorted(self.home.edges.glob("*.jsonl"))]
         return self.journal.end, [(f.name, f.stat().st_mtime_ns) for f in files if f.exists()]
+
+
+def _got_an_id(item: Event | Rejected, kept: Event | Rejected) -> bool:
+    return isinstance(kept, Event) and not item.event_id
 
 
 def open_live(home: Home) -> tuple[Store, int]:
