@@ -77,7 +77,8 @@ class Ranker:
         earlier = session_calls(self._settings, session) if session else []
         search = self._search("hybrid") if query is not None else None
         answer = asked.suggest(context, earlier=earlier, session=session, query=query, search=search, k=k)
-        return msgspec.structs.replace(answer, versions=self._versions.now())
+        unseen = f"session {session!r} has no published calls" if session and not earlier else None
+        return msgspec.structs.replace(answer, reason=answer.reason or unseen, versions=self._versions.now())
 
     def why(self, a: str, b: str) -> dict[str, Any]:
         """The evidence of a pair, also where there is no edge."""

@@ -92,11 +92,11 @@ def in_words(reason: Reason) -> list[str]:
     )
     if reason.search_rank is not None:
         sentences.append(f"number {reason.search_rank} for the query")
-    return sentences or ["often called at this point of a session; no tested edge says so"]
+    return sentences or ["the model's estimate alone; no tested edge says so"]
 
 
 def edge_words(edge: EdgeReason) -> str:
-    """One edge as a sentence. One actor's habit is told as that, and a candidate as not proven."""
+    """One edge as a sentence. What no second actor confirms is told as that, and a candidate as not proven."""
     pair = f"{edge.source} {edge.relation.replace('_', ' ')} {edge.target}"
     if edge.provenance != "learned":
         return f"{pair} ({edge.provenance})"
@@ -116,7 +116,7 @@ def _proof(edge: EdgeReason) -> Iterable[str]:
 
 def _modesty(edge: EdgeReason) -> str:
     doubts = ["a candidate, not proven"] if edge.status == "candidate" else []
-    doubts += ["seen with one actor only"] if edge.single_actor else []
+    doubts += ["no second actor confirms it"] if edge.single_actor else []
     return f" ({'; '.join(doubts)})" if doubts else ""
 
 

@@ -102,6 +102,7 @@ def test_a_folder_that_is_no_data_set_is_named(tmp_path: Path, keyword_only: Set
 
 @pytest.mark.model
 @pytest.mark.data
+@pytest.mark.slow
 def test_hybrid_reaches_its_best_arm_on_measured_queries(data: Path, embedded: Settings) -> None:
     found = evaluate_retrieval(data / "bfcl_multiturn", embedded)["sets"]["all"]
 

@@ -92,7 +92,7 @@ def test_modest_words_for_one_actor_and_for_candidates() -> None:
 
     assert edge_words(edge) == (
         "a complements b in 4 sessions, no fixed order - together 2.0 times as often as by chance"
-        " (a candidate, not proven; seen with one actor only)"
+        " (a candidate, not proven; no second actor confirms it)"
     )
 
 
