@@ -22,7 +22,7 @@ HOME = Path(".demo")
 BATCH = 500
 
 ASKED = (
-    ("triage-alert", "query-logs"),
+    ("triage-alert", "query-logs", "query-metrics"),
     ("bump-version", "sign-artifacts"),
     ("clean-columns", "fit-forecast"),
 )
@@ -93,7 +93,7 @@ def compare_with_embedding(home: Home, edges: list[Edge]) -> tuple[Neighbours, p
         return lambda skill: [], None
     from ranker.neighbours import embedding_neighbours, outside_share
 
-    found = outside_share(edges, vectors)
+    found = outside_share(edges, vectors, k=page.NEAREST, floor=-1.0)
     outside = page.Outside(found.edges, found.share, found.random) if found.share is not None else None
     return lambda skill: embedding_neighbours(skill, vectors, k=3, floor=-1.0), outside
 

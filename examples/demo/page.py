@@ -10,9 +10,11 @@ from typing import Any
 from cowpath.edge import Edge
 from examples.demo import world
 
-WIDTH = 98
-SHOWN_EDGES = 7
-SHOWN_SUGGESTIONS = 2
+WIDTH = 100
+NEAREST = 8
+"""How many embedding neighbours a skill has, however far they are."""
+SHOWN_EDGES = 6
+SHOWN_SUGGESTIONS = 3
 
 SQL = (
     """python -c 'import duckdb; print(duckdb.connect(".demo/usage.duckdb").sql("from transitions order by n desc"))'"""
@@ -78,7 +80,7 @@ def learned(story: Story) -> Iterator[str]:
     yield f"  {'precedes':<44}{'sessions':>8}{'actors':>8}{'this order':>12}{'x chance':>10}"
     for edge in precedes[:SHOWN_EDGES]:
         yield edge_line(edge, "→", f"{edge.evidence['share']:.0%}")
-    yield f"  ... {len(precedes)} confirmed orders. " + found_of_planted(precedes)
+    yield f"  ... {len(precedes)} confirmed orders: " + found_of_planted(precedes)
     yield "  complements"
     for edge in complements[:SHOWN_EDGES]:
         yield edge_line(edge, "+", "no order")
@@ -93,17 +95,15 @@ def edge_line(edge: Edge, sign: str, order: str) -> str:
 def found_of_planted(precedes: Sequence[Edge]) -> str:
     planted = world.truth().precedes
     claimed = {(edge.source, edge.target) for edge in precedes}
-    return (
-        f"Of the {len(planted)} planted ones {len(claimed & planted)} were found;"
-        f" {len(claimed - planted)} were never planted."
-    )
+    false = len(claimed - planted) or "none"
+    return f"{len(claimed & planted)} of the {len(planted)} planted ones are there, and {false} that was not planted."
 
 
 def refused(story: Story) -> Iterator[str]:
     yield "REFUSED, AND WHY"
     for name, case in story.refused.items():
         yield f"  {case['source']} → {case['target']}   ({HEADS[name]})"
-        yield from wrapped(reason_of(case), indent=6)
+        yield from wrapped(reason_of(case) + advice_in(story, name), indent=6)
 
 
 def reason_of(case: Mapping[str, Any]) -> str:
@@ -115,24 +115,32 @@ def reason_of(case: Mapping[str, Any]) -> str:
             f"together in {evidence['sessions']} sessions ({evidence['expected']:.0f} by chance),"
             f" in this order {evidence['this_order']};"
         )
-    words.append("; ".join(failed["says"] for failed in case["failed"][:2]) + ".")
+    words.append(f"{case['failed'][0]['says']}.")
     if case["verdict"] == "complements":
         words.append("Kept as a complement.")
-    if evidence.get("suggested_excluded"):
-        words.append(f"{evidence['suggested_excluded']} more followed our own advice and do not count.")
     return " ".join(words)
+
+
+def advice_in(story: Story, name: str) -> str:
+    """How often the advised pair was called because we said so."""
+    if name != "our own advice":
+        return ""
+    return f" All {story.mined['suggested_calls']} times it was called because we suggested it; that is no evidence."
 
 
 def suggested(story: Story) -> Iterator[str]:
     yield "WHAT COMES NEXT"
     for skills, answer, neighbours in story.suggested:
         yield f"  after {', '.join(skills)}"
-        for suggestion in answer["suggestions"][:SHOWN_SUGGESTIONS]:
-            yield f"    {suggestion['skill_id']}  ({suggestion['probability']:.0%})"
-            yield from wrapped(f"because {suggestion['because']['words'][0]}", indent=6)
+        best = answer["suggestions"][0]
+        rest = ", ".join(
+            f"{s['skill_id']} ({s['probability']:.0%})" for s in answer["suggestions"][1:SHOWN_SUGGESTIONS]
+        )
+        yield f"    {best['skill_id']} ({best['probability']:.0%}), then {rest}"
+        yield from wrapped(f"because {best['because']['words'][0]}", indent=6)
         if neighbours:
             alike = ", ".join(f"{name} ({cosine:.2f})" for name, cosine in neighbours)
-            yield f"    an embedding would say: {alike}"
+            yield f"    descriptions alike: {alike}"
 
 
 def beyond_likeness(story: Story) -> Iterator[str]:
@@ -141,10 +149,11 @@ def beyond_likeness(story: Story) -> Iterator[str]:
         yield "  The sentence encoder is not installed, so this ran in keyword-only mode and cannot compare."
         return
     found = story.outside
-    control = "" if found.random is None else f" Of random pairs of the same skills {found.random:.0%} are outside too."
+    control = "" if found.random is None else f" (of random pairs {found.random:.0%} are outside)"
     yield from wrapped(
-        f"{found.share:.0%} of the {found.edges} learned pairs join skills that are not each other's embedding"
-        f" neighbours (8 nearest, cosine of 0.5 or more): no graph drawn from descriptions has them.{control}",
+        f"{found.share:.0%} of the {found.edges} learned pairs join skills of which neither is among the other's"
+        f" {NEAREST} nearest descriptions{control}. A graph drawn from embedding neighbours cannot hold them,"
+        " however it is pruned.",
         indent=2,
     )
 

@@ -170,7 +170,7 @@ def _session(rng: random.Random, actor: Actor, *, late: bool) -> list[Call]:
         runs[-1] = [Call(c.skill, "helper", c.batch) for c in runs[-1]]
     calls = _interleave(rng, runs)
     calls = _add_noise(rng, calls, names)
-    if actor.name == PRIVATE_ACTOR and rng.random() < 0.25 and not _clashes(PRIVATE[0], calls):
+    if actor.name == PRIVATE_ACTOR and rng.random() < 0.15 and not _clashes(PRIVATE[0], calls):
         calls += [Call(skill) for skill in PRIVATE]
     if rng.random() < 0.6:
         calls.insert(rng.randrange(len(calls) + 1), Call(HUB))
