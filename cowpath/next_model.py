@@ -37,8 +37,8 @@ class Blend:
 
     def join(self, parts: Mapping[str, Floats], bucket: str) -> Floats:
         """One distribution from those of the parts; a part that knows nothing (all zero) has no say."""
-        weighted = [(w, parts[name]) for name, w in self.weights[bucket].items() if name in parts]
-        known = [(w, scores) for w, scores in weighted if scores.any()]
+        weights = self.weights[bucket]
+        known = [(weights[name], scores) for name, scores in parts.items() if name in weights and scores.any()]
         if not known:
             return np.zeros_like(next(iter(parts.values())))
         if self.kind == "mean":
@@ -98,7 +98,8 @@ class NextModel:
             return {}
         if not prefix:
             return {"ngrams": 1.0}
-        return {name: w for name, w in self.blend.weights[self.bucket(prefix)].items() if w > 0}
+        row = self.blend.weights[self.bucket(prefix)]
+        return {name: row[name] for name in self.kept if name in row}
 
     def bucket(self, prefix: Sequence[str]) -> str:
         """The row of weights for a prefix (not empty)."""

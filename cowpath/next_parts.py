@@ -23,6 +23,10 @@ LONGEST_PREFIX = 50
 """Older skills weigh less than .9 ** 50 = .5 % and are left out."""
 
 
+MOST_ASKED = 1_024
+"""Answers a part keeps in memory: 10 MB at 1,200 skills."""
+
+
 class Part(Protocol):
     """One view of what comes next."""
 
@@ -158,7 +162,8 @@ class Linear(AtRest):
 
     @cached_property
     def _last_apart(self) -> bool:
-        return self.matrix.shape[0] == 2 * self.matrix.shape[1] + 1
+        rows, heads = self.matrix.shape
+        return bool(rows == 2 * heads + 1)
 
 
 @dataclass(frozen=True)
@@ -175,10 +180,18 @@ class Alike(AtRest):
     counts: NDArray[np.int32]
 
     def scores(self, prefix: Sequence[int]) -> Floats:
-        row = np.zeros(self._size)
         if not prefix:
-            return row
-        for neighbour, share in zip(self.near[prefix[-1]].tolist(), self._shares[prefix[-1]].tolist(), strict=True):
+            return np.zeros(self._size)
+        current = prefix[-1]
+        if current not in self._asked:
+            if len(self._asked) >= MOST_ASKED:
+                self._asked.clear()
+            self._asked[current] = self._after(current)
+        return self._asked[current]
+
+    def _after(self, current: int) -> Floats:
+        row = np.zeros(self._size)
+        for neighbour, share in zip(self.near[current].tolist(), self._shares[current].tolist(), strict=True):
             at = slice(self.starts[neighbour], self.starts[neighbour + 1])
             counts = self.counts[at]
             if len(counts):
@@ -192,6 +205,11 @@ class Alike(AtRest):
     def _smooth(self, scores: Floats, rows: slice) -> Floats:
         smoothed: Floats = np.einsum("ij,ij->i", scores[self.near[rows]], self._shares[rows])
         return smoothed
+
+    @cached_property
+    def _asked(self) -> dict[int, Floats]:
+        """Answers by current skill, on which alone they depend."""
+        return {}
 
     @cached_property
     def _size(self) -> int:
@@ -229,8 +247,7 @@ class Similar(AtRest):
 
     @cached_property
     def _known(self) -> NDArray[np.bool_]:
-        known: NDArray[np.bool_] = self._vectors[: int(self.size)].any(axis=1)
-        return known
+        return np.asarray(self._vectors[: int(self.size)].any(axis=1), dtype=np.bool_)
 
 
 KINDS: dict[str, type[Popularity | NGrams | Linear | Alike | Similar]] = {

@@ -53,17 +53,24 @@ class HeldOut:
 
 
 def choose(held: Sequence[HeldOut], names: Sequence[str]) -> tuple[Blend, dict[str, Any]]:
-    """The blend with the best reciprocal rank on calls that its weights did not see, and how all did."""
+    """The mixture, unless the product or one part alone clearly does better on calls its weights did not see.
+
+    Clearly: by two standard errors of the paired difference. Also how all of them did, as a record.
+    """
     reciprocal = {way: _judge(held, names, way) for way in WAYS}
     for i, name in enumerate(names):
         reciprocal[name] = np.concatenate([_reciprocal_ranks(h, h.chances[:, i]) for h in held])
     measured = {way: round(float(values.mean()), 4) for way, values in reciprocal.items()}
-    best = max(measured, key=lambda way: (measured[way], way == "mean"))
-    if best in WAYS:
-        blend = Blend(best, WAYS[best](held, names))
-    else:
-        blend = Blend("mean", {bucket: {best: 1.0} for bucket in BUCKETS})
+    better = [way for way, values in reciprocal.items() if _clearly_better(values, reciprocal["mean"])]
+    best = max(better, key=lambda way: measured[way], default="mean")
+    alone = {bucket: {best: 1.0} for bucket in BUCKETS}
+    blend = Blend(best, WAYS[best](held, names)) if best in WAYS else Blend("mean", alone)
     return blend, {"chosen": best, "mrr@20": measured}
+
+
+def _clearly_better(values: Floats, than: Floats) -> bool:
+    gain = values - than
+    return bool(gain.mean() > 2 * gain.std() / np.sqrt(len(gain)) > 0)
 
 
 def mean_weights(held: Sequence[HeldOut], names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -95,13 +102,14 @@ def _prior(bucket: str, overall: Floats, names: Sequence[str]) -> Floats:
     content = np.array([float(name in ("alike", "similar")) for name in names])
     if bucket != "new" or not content.any():
         return overall
-    return (overall + content / content.sum()) / 2
+    half: Floats = (overall + content / content.sum()) / 2
+    return half
 
 
 def product_weights(held: Sequence[HeldOut], names: Sequence[str]) -> dict[str, dict[str, float]]:
     """Weights of a log-linear blend (Genest and Zidek 1986) by conditional likelihood, drawn towards those of all."""
     overall = _climb(held, np.full(len(names), 1 / len(names)))
-    rows = {bucket: overall for bucket in BUCKETS}
+    rows = dict.fromkeys(BUCKETS, overall)
     for bucket in BUCKETS:
         own = [h.of(h.buckets == bucket) for h in held]
         if sum(len(h.targets) for h in own) >= BUCKET_CALLS:

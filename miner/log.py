@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -50,9 +50,9 @@ class Log:
     def names(self, session: int) -> tuple[str, ...]:
         return tuple(self.skills[skill] for skill in self.sessions[session])
 
-    def where(self, keep: Callable[[int], bool]) -> Log:
+    def where(self, kept: frozenset[int]) -> Log:
         """The log of those sessions whose group is kept, with a vocabulary of its own."""
-        chosen = [i for i, group in enumerate(self.groups) if keep(group)]
+        chosen = [i for i, group in enumerate(self.groups) if group in kept]
         return read_log([self.names(i) for i in chosen], [self.groups[i] for i in chosen])
 
 

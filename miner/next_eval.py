@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cowpath.errors import BadFile, InputError
 from cowpath.next_model import NextModel
+from cowpath.skill import Skill
 from miner import baselines
 from miner.log import collapse
 from miner.transitions import fit
@@ -49,8 +50,7 @@ def evaluate_next(
     """
     sessions = read_sessions(data)
     train, test = by_time(sessions) if time_split else by_unit(sessions, seed)
-    catalogue = read_skill_ids(data)
-    candidates = sorted({skill for s in train for skill in s.skills} | set(catalogue))
+    candidates = sorted({skill for s in train for skill in s.skills} | set(read_texts(data)))
     model = fit([s.skills for s in train], groups=[s.unit for s in train], vectors=vectors, seed=seed)
     scorers = _scorers([s.skills for s in train], candidates, vectors, model)
     calls = [(s.skills[:at], s.skills[at], s.unit) for s in test for at in range(1, len(s.skills))]
@@ -58,10 +58,12 @@ def evaluate_next(
     units = [unit for _, _, unit in calls]
     return {
         "data": data.name,
-        "sessions": {"train": len(train), "test": len(test)},
+        "sessions": len(sessions),
         "predictions": len(calls),
         "split": {
             "by": "time" if time_split else _split_by(sessions),
+            "train": len(train),
+            "test": len(test),
             "test_share": TEST_SHARE,
             "seed": seed,
             "unseen_targets": _unseen(train, calls),
@@ -88,10 +90,20 @@ def read_sessions(data: Path) -> list[Session]:
     return sessions
 
 
-def read_skill_ids(data: Path) -> list[str]:
-    """The ids of ``catalog.jsonl``; none where the set has no catalogue."""
+def read_texts(data: Path) -> dict[str, str]:
+    """Skill -> the text an encoder reads, from ``catalog.jsonl``; empty where the set has no catalogue."""
     path = data / "catalog.jsonl"
-    return [str(row["skill_id"]) for row in _read_lines(path)] if path.exists() else []
+    if not path.exists():
+        return {}
+    skills = [
+        Skill(skill_id=str(row["skill_id"]), name=str(row.get("name") or row["skill_id"]), description=_text(row))
+        for row in _read_lines(path)
+    ]
+    return {skill.skill_id: skill.text for skill in skills}
+
+
+def _text(row: dict[str, Any]) -> str:
+    return str(row.get("description") or "")
 
 
 def _read_lines(path: Path) -> list[dict[str, Any]]:

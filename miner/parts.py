@@ -139,7 +139,7 @@ def fit_content(ngrams: NGrams, skills: Sequence[str], new_skills: Sequence[str]
 
 def _kernel(matrix: NDArray[np.float32], size: int) -> tuple[NDArray[np.int32], NDArray[np.float16]]:
     """Each skill's nearest skills with history and their shares; one without a description has itself only."""
-    known = matrix.any(axis=1)
+    known = np.asarray(matrix.any(axis=1), dtype=np.bool_)
     reach = min(NEIGHBOURS, size)
     near = np.zeros((len(matrix), reach), dtype=np.int32)
     shares = np.zeros((len(matrix), reach), dtype=np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 
 from cowpath.next_model import BUCKETS, EMPTY, Blend, NextModel
 from miner.blend import HeldOut, choose
-from miner.log import Log, collapse, read_log
+from miner.log import Log, read_log
 from miner.parts import Vectors, fit_parts
 
 FOLDS = 5
@@ -21,8 +21,11 @@ MOST_CALLS = 4_000
 MOST_NUMBERS = 64_000_000
 """At most so many held-out calls, and so many numbers about them (256 MB)."""
 
+USUAL_NEW_SHARE = 0.2
+"""Expected of skills without history before anything was seen, and worth one expected call."""
+
 FEWEST_CALLS = 40
-"""With fewer held-out calls nothing can be chosen: equal weights."""
+"""With fewer held-out calls nothing can be chosen."""
 
 ALWAYS = ("ngrams", "alike")
 """Kept without a say too: the first counts and starts sessions, the second reaches skills without history."""
@@ -66,7 +69,7 @@ def _fit_parts(log: Log, vectors: Vectors | None) -> NextModel:
     new = tuple(sorted(set(vectors or ()) - set(log.skills)))
     parts = fit_parts(log, vectors, new)
     even = {name: round(1 / len(parts), 6) for name in parts}
-    blend = Blend("mean", {bucket: even for bucket in BUCKETS})
+    blend = Blend("mean", dict.fromkeys(BUCKETS, even))
     return NextModel(log.skills, parts, blend, new_skills=new if "alike" in parts else ())
 
 
@@ -80,7 +83,7 @@ def _folds(log: Log, vectors: Vectors | None, seed: int) -> Iterator[Fold]:
     fold_of = np.argsort(order) % FOLDS
     half_of = np.argsort(order) // FOLDS % 2
     for fold in range(FOLDS if len(log.sessions) < FEW_SESSIONS else 1):
-        train = log.where(lambda group, fold=fold: fold_of[group] != fold)
+        train = log.where(frozenset(np.flatnonzero(fold_of != fold).tolist()))
         held = [i for i, group in enumerate(log.groups) if fold_of[group] == fold]
         calls = [
             (log.names(i)[:at], log.names(i)[at], int(half_of[log.groups[i]]))
@@ -96,10 +99,16 @@ def _choose(folds: Sequence[Fold], seed: int) -> tuple[Blend, dict[str, Any]]:
     held = [_held_out(fold, names, len(folds), seed) for fold in folds]
     calls = sum(len(h.targets) for h in held)
     if calls < FEWEST_CALLS:
-        even = {name: 1.0 for name in ("ngrams", "decayed")}
-        return Blend("mean", {bucket: even for bucket in BUCKETS}), {"chosen": "even", "calls": calls}
+        return _even(names), {"chosen": "even", "calls": calls}
     blend, record = choose(held, names)
     return blend, record | {"calls": calls}
+
+
+def _even(names: Sequence[str]) -> Blend:
+    """Two parts in equal shares; descriptions as well where the current skill has no history."""
+    rows = {bucket: ["ngrams", "decayed"] for bucket in BUCKETS}
+    rows["new"] += [name for name in ("alike", "similar") if name in names]
+    return Blend("mean", {bucket: dict.fromkeys(row, 1 / len(row)) for bucket, row in rows.items()})
 
 
 def _held_out(fold: Fold, names: Sequence[str], folds: int, seed: int) -> HeldOut:
@@ -127,14 +136,11 @@ def _held_out(fold: Fold, names: Sequence[str], folds: int, seed: int) -> HeldOu
 
 def _new_share(folds: Sequence[Fold], blend: Blend) -> float:
     """The factor that gives skills without history, together, the share of calls that they had when held out."""
-    came, expected, calls = 0, 0.0, 0
+    came, expected = USUAL_NEW_SHARE, 1.0
     for fold in folds:
         model = replace(fold.model, blend=blend, new_share=1.0)
         new = set(model.new_skills)
-        if not new:
-            continue
         came += sum(target in new for _, target, _ in fold.calls)
         sample = fold.calls[:: max(1, len(fold.calls) // 200)]
         expected += len(fold.calls) * float(np.mean([model.predict_new(prefix).sum() for prefix, _, _ in sample]))
-        calls += len(fold.calls)
-    return round(min(came / expected, 1.0), 4) if expected > 0 else 0.0
+    return round(min(came / expected, 1.0), 6)

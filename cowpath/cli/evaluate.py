@@ -1,0 +1,126 @@
+"""``cowpath eval``: measure suggestions and retrieval on a data set, beside what others would have said."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from cowpath.cli.output import say, settings_of, show, with_home, with_json
+from cowpath.errors import ModelMissing
+from cowpath.settings import Settings
+
+MEASURES = ("hr@1", "hr@5", "hr@20", "mrr@20")
+
+with_data = click.option(
+    "--data",
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder with events.jsonl, catalog.jsonl, queries.jsonl.",
+)
+
+
+@click.group("eval")
+def eval_() -> None:
+    """Measure suggestions and retrieval on a data set."""
+
+
+@eval_.command("next")
+@with_data
+@click.option("--seed", default=0, show_default=True, help="Which random fifth is tested.")
+@click.option("--time-split", is_flag=True, help="Learn from the earlier four fifths instead; needs ts.")
+@with_home
+@with_json
+def next_(data: Path, seed: int, time_split: bool, home: str | None, as_json: bool) -> None:
+    """Predict every call of the test sessions: popularity, Markov, sequential rules, MiniLM, ours."""
+    document = evaluate_next(data, settings_of(home), seed=seed, time_split=time_split)
+    show(document, lambda: next_page(document), as_json=as_json)
+
+
+@eval_.command("retrieval")
+@with_data
+@with_home
+@with_json
+def retrieval(data: Path, home: str | None, as_json: bool) -> None:
+    """Find the skills of each query: keyword, semantic and hybrid search."""
+    document = evaluate_retrieval(data, settings_of(home))
+    show(document, lambda: _plain(document), as_json=as_json)
+
+
+@eval_.command("all")
+@with_data
+@with_home
+@with_json
+def all_(data: Path, home: str | None, as_json: bool) -> None:
+    """Every evaluation that the data set has files for."""
+    settings = settings_of(home)
+    wanted = {name: (file, run) for name, (file, run) in EVALUATIONS.items() if (data / file).exists()}
+    document: dict[str, Any] = {"data": data.name}
+    for name, (_, run) in wanted.items():
+        say(f"eval {name} ...")
+        document[name] = run(data, settings)
+    show(document, lambda: _plain(document), as_json=as_json)
+
+
+def evaluate_next(data: Path, settings: Settings, *, seed: int = 0, time_split: bool = False) -> dict[str, Any]:
+    """The document of ``eval next``; without an encoder its MiniLM row is null and ``absent`` says why."""
+    from miner import next_eval
+
+    texts = next_eval.read_texts(data)
+    vectors, why_not = _vectors(texts, settings)
+    document = next_eval.evaluate_next(data, vectors=vectors, seed=seed, time_split=time_split)
+    return document | {"absent": {"minilm": why_not} if why_not else {}}
+
+
+def evaluate_retrieval(data: Path, settings: Settings) -> Any:
+    """The document of ``eval retrieval``."""
+    from ranker.evaluate import evaluate_retrieval as evaluate
+
+    return evaluate(data)
+
+
+EVALUATIONS: dict[str, tuple[str, Callable[[Path, Settings], Any]]] = {
+    "next": ("events.jsonl", evaluate_next),
+    "retrieval": ("queries.jsonl", evaluate_retrieval),
+}
+"""Evaluation -> the file it needs, and what runs it; ``eval all`` runs those whose file is there."""
+
+
+def _vectors(texts: dict[str, str], settings: Settings) -> tuple[dict[str, Any], str]:
+    """Unit vectors by skill, and why there are none. Best effort: the other models need none."""
+    try:
+        from ranker import dense
+
+        model = dense.load_reference(dense.weights_folder(settings))
+        say(f"embedding {len(texts)} descriptions ...")
+        found = dense.encode(model, list(texts.values()))
+    except ModelMissing as error:
+        return {}, error.message
+    except ImportError as error:
+        return {}, f"{error.name or 'the ranker extra'} is not installed"
+    return dict(zip(texts, found, strict=True)), ""
+
+
+def _plain(document: Any) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def next_page(document: dict[str, Any]) -> str:
+    """The table a person reads: one line a model, with how far ours is ahead of it."""
+    split = document["split"]
+    lines = [
+        f"{document['data']}: {document['predictions']} calls of {split['test']} sessions predicted, "
+        f"learned from {split['train']}; split by {split['by']}",
+        f"{'':18}" + "".join(f"{measure:>8}" for measure in MEASURES) + "   ours minus this (mrr@20)",
+    ]
+    for name, row in document["models"].items():
+        if row is None:
+            lines.append(f"{name:18}not measured: {document['absent'].get(name, '')}")
+            continue
+        gain = document["paired"].get(name, {}).get("mrr@20")
+        interval = f"   {gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]" if gain else ""
+        lines.append(f"{name:18}" + "".join(f"{row[measure]:8.3f}" for measure in MEASURES) + interval)
+    return "\n".join(lines)
