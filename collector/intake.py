@@ -19,8 +19,8 @@ UNNAMED = frozenset({"custom_skill", "third-party"})
 """What agents write instead of a skill's name when they are set to hide it."""
 
 AHEAD = timedelta(hours=24)
-ANCIENT = datetime(2020, 1, 1, tzinfo=UTC)
-"""Before this no agent called a skill; a clock that says so was never set."""
+ANCIENT = datetime(2000, 1, 1, tzinfo=UTC)
+"""A clock that says so was never set. Logs of people's tools reach back this far; epochs and zeros lie before."""
 
 MAX_MESSAGE = 500
 MAX_DEAD_LETTER = 8_192

@@ -24,7 +24,7 @@ def open_journal(tmp_path: Path) -> Iterator[Open]:
     opened: list[Journal] = []
 
     def open_(**options: Any) -> Journal:
-        defaults = {"drained": Position(), "segment_bytes": 10_000, "max_pending_bytes": 100_000}
+        defaults: dict[str, Any] = {"drained": Position(), "segment_bytes": 10_000, "max_pending_bytes": 100_000}
         opened.append(Journal(tmp_path / "journal", **(defaults | options)))
         return opened[-1]
 
