@@ -7,9 +7,9 @@ select
     count(distinct session_id) filter (kind = 'activated') as sessions,
     count(distinct skill_id) filter (kind = 'activated') as skills,
     count(distinct actor) filter (kind = 'activated') as actors,
-    count(distinct called_at::date) filter (kind = 'activated') as days,
-    min(called_at) filter (kind = 'activated') as first_called_at,
-    max(called_at) filter (kind = 'activated') as last_called_at,
+    count(distinct called_at::date) filter (kind = 'activated' and clock = 'ok') as days,
+    min(called_at) filter (kind = 'activated' and clock = 'ok') as first_called_at,
+    max(called_at) filter (kind = 'activated' and clock = 'ok') as last_called_at,
     -- one number for the whole content, the same in whatever order the events arrived
     coalesce(
         bit_xor(
