@@ -7,19 +7,15 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cowpath.edge import Edge
+from cowpath.vectors import Vector, neighbourhoods
 from miner.acyclic import acyclic, implied
-
-NEIGHBOURS = 8
-NEIGHBOUR_COSINE = 0.5
 
 
 def build_edges(
-    pairs: pl.DataFrame, *, evidence: Mapping[str, object], vectors: Mapping[str, NDArray[np.float32]]
+    pairs: pl.DataFrame, *, evidence: Mapping[str, object], vectors: Mapping[str, Vector]
 ) -> tuple[list[Edge], dict[tuple[str, str], list[str]]]:
     """The learned edges, acyclic in ``precedes``, and the refused pairs with the cycle each would close.
 
@@ -28,7 +24,7 @@ def build_edges(
     """
     kept, refused = acyclic(strongest_first(pairs.filter(verdict="precedes")))
     direct = _direct(pairs, set(kept))
-    near = neighbourhoods(vectors)
+    near = {name: {other for other, _ in found} for name, found in neighbourhoods(vectors).items()}
     chosen = pairs.filter(pl.col("status").is_not_null())
     edges = [
         _edge(row, direct=direct, near=near, shared=evidence)
@@ -44,22 +40,6 @@ def strongest_first(precedes: pl.DataFrame) -> list[tuple[str, str]]:
         strength=pl.col("lower") * (1 + pl.col("z").clip(0)).log(), confirmed=pl.col("status") == "confirmed"
     ).sort("confirmed", "strength", "source", "target", descending=[True, True, False, False])
     return list(ordered.select("source", "target").iter_rows())
-
-
-def neighbourhoods(vectors: Mapping[str, NDArray[np.float32]]) -> dict[str, set[str]]:
-    """Each skill's embedding neighbours: the eight nearest with a cosine of at least one half."""
-    names = sorted(vectors)
-    if len(names) < 2:
-        return {name: set() for name in names}
-    matrix = np.stack([vectors[name] for name in names])
-    found: dict[str, set[str]] = {}
-    for start in range(0, len(names), 1024):
-        cosine = matrix[start : start + 1024] @ matrix.T
-        for row, name in enumerate(names[start : start + 1024]):
-            cosine[row, start + row] = -1
-            nearest = np.argsort(-cosine[row], kind="stable")[:NEIGHBOURS]
-            found[name] = {names[i] for i in nearest if cosine[row, i] >= NEIGHBOUR_COSINE}
-    return found
 
 
 def _direct(pairs: pl.DataFrame, kept: set[tuple[str, str]]) -> set[tuple[str, str]]:

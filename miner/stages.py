@@ -16,18 +16,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from cowpath.edge import Edge
 from cowpath.errors import StateError
 from cowpath.home import held
 from cowpath.next_model import NextModel
 from cowpath.settings import Settings
-from cowpath.skill import read_catalogue, text_hash
+from cowpath.skill import read_catalogue
 from cowpath.store import Store, sql_names
-from cowpath.vectors import read_vectors
+from cowpath.vectors import Vector, read_vectors, skill_vectors
 from miner.association import associate
 from miner.direction import direct
 from miner.edges import build_edges, relation_counts
@@ -51,7 +49,7 @@ class Mining:
     profile: dict[str, Any] = field(default_factory=dict)
     witness: Witness = "session"
     run_id: str = ""
-    vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    vectors: dict[str, Vector] = field(default_factory=dict)
     pairs: pl.DataFrame = field(default_factory=pl.DataFrame)
     edges: tuple[Edge, ...] = ()
     cycles: dict[tuple[str, str], list[str]] = field(default_factory=dict)
@@ -95,17 +93,12 @@ def read_log(mining: Mining) -> Mining:
     profile = mining.store.frame("select * from profile").row(0, named=True)
     identity = f"{profile['digest']}:{mining.parameters.digest}"
     catalogue = read_catalogue(mining.settings.at.catalogue)
-    cache = read_vectors(mining.settings.at.embeddings)
     return replace(
         mining,
         profile=profile,
         witness=choose_witness(actors=profile["actors"], days=profile["days"]),
         run_id=hashlib.sha256(identity.encode()).hexdigest()[:12],
-        vectors={
-            skill.skill_id: cache[text_hash(skill.text)]
-            for skill in catalogue.skills.values()
-            if text_hash(skill.text) in cache
-        },
+        vectors=skill_vectors(catalogue, read_vectors(mining.settings.at.embeddings)),
     )
 
 

@@ -15,13 +15,12 @@ from cowpath.errors import NothingLearned
 from cowpath.next_model import NextModel
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue
-from cowpath.vectors import CACHE_NAME, read_vectors
+from cowpath.vectors import CACHE_NAME, read_vectors, skill_vectors
 from ranker.backoff import Likeness
 from ranker.bm25 import Keywords
 from ranker.encoder import MANIFEST
 from ranker.graph import SkillGraph
 from ranker.history import session_calls
-from ranker.neighbours import skill_vectors
 from ranker.next import Next, NextAnswer
 from ranker.search import Arm, Meaning, Search, SearchAnswer, check_request, open_meaning
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
 
 from cowpath.edge import Edge
-from cowpath.skill import Catalogue, text_hash
-from cowpath.vectors import Vector
+from cowpath.vectors import FLOOR, NEAREST, Vector, neighbourhoods
 
-NEAREST = 8
-FLOOR = 0.5
 RANDOM_PAIRS = 2_000
 
 
@@ -30,20 +26,11 @@ class OutsideShare(msgspec.Struct, frozen=True, kw_only=True):
     random_pairs: int
 
 
-def skill_vectors(catalogue: Catalogue, vectors: Mapping[str, Vector]) -> dict[str, Vector]:
-    """Skill id -> unit vector, from vectors by text hash; skills not embedded are left out."""
-    hashes = {skill_id: text_hash(skill.text) for skill_id, skill in catalogue.skills.items()}
-    return {skill_id: vectors[h] for skill_id, h in hashes.items() if h in vectors}
-
-
 def embedding_neighbours(
     skill_id: str, vectors: Mapping[str, Vector], k: int = NEAREST, floor: float = FLOOR
 ) -> list[tuple[str, float]]:
     """(skill id, cosine) of the k nearest skills with a cosine of at least ``floor``, nearest first."""
-    if skill_id not in vectors:
-        return []
-    names, matrix = _matrix(vectors)
-    return _nearest(skill_id, names, matrix, k, floor)
+    return neighbourhoods(vectors, [skill_id], k, floor).get(skill_id, [])
 
 
 def outside_share(
@@ -59,19 +46,11 @@ def outside_share(
     """
     pairs = {frozenset((e.source, e.target)) for e in edges if e.source in vectors and e.target in vectors}
     skills = sorted(set().union(*pairs))
-    names, matrix = _matrix(vectors)
-    near = {s: {name for name, _ in _nearest(s, names, matrix, k, floor)} for s in skills}
+    near = {s: {name for name, _ in found} for s, found in neighbourhoods(vectors, skills, k, floor).items()}
     drawn = _random_pairs(skills, pairs, seed)
     return OutsideShare(
         share=_share_outside(pairs, near), edges=len(pairs), random=_share_outside(drawn, near), random_pairs=len(drawn)
     )
-
-
-def _nearest(skill_id: str, names: list[str], matrix: Vector, k: int, floor: float) -> list[tuple[str, float]]:
-    cosine = matrix @ matrix[bisect_left(names, skill_id)]
-    order = np.argsort(-cosine, kind="stable")[: k + 1]
-    near = [(names[i], float(cosine[i])) for i in order if names[i] != skill_id]
-    return [(name, value) for name, value in near[:k] if value >= floor]
 
 
 def _share_outside(pairs: Iterable[frozenset[str]], near: Mapping[str, set[str]]) -> float | None:
@@ -86,8 +65,3 @@ def _random_pairs(skills: list[str], taken: set[frozenset[str]], seed: int) -> l
     draws = np.random.default_rng(seed).integers(len(skills), size=(RANDOM_PAIRS, 2))
     pairs = [frozenset((skills[i], skills[j])) for i, j in draws.tolist() if i != j]
     return [pair for pair in pairs if pair not in taken]
-
-
-def _matrix(vectors: Mapping[str, Vector]) -> tuple[list[str], Vector]:
-    names = sorted(vectors)
-    return names, np.stack([vectors[name] for name in names]) if names else np.zeros((0, 0), np.float32)

@@ -175,5 +175,5 @@ def _text(case: dict[str, Any], *, single_actor: bool) -> str:
     if evidence.get("suggested_excluded"):
         lines.append(f"{evidence['suggested_excluded']} co-uses followed our own advice and do not count.")
     if single_actor and case["status"]:
-        lines.append("All of this is the habit of a single actor.")
+        lines.append("Only one actor is known here: it may be nothing but a habit.")
     return " ".join(lines)

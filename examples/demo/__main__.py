@@ -100,7 +100,7 @@ def compare_with_embedding(home: Home, edges: list[Edge]) -> tuple[Neighbours, p
 
 def embedded(home: Home) -> Mapping[str, Vector]:
     """Skill id -> vector; empty in keyword-only mode."""
-    from ranker.neighbours import skill_vectors
+    from cowpath.vectors import skill_vectors
 
     return skill_vectors(read_catalogue(home.catalogue), read_vectors(home.embeddings))
 

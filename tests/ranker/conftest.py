@@ -8,10 +8,9 @@ from cowpath.edge import Edge, write_layer
 from cowpath.home import Home
 from cowpath.settings import Settings
 from cowpath.skill import Catalogue, Skill, read_catalogue, write_catalogue
-from cowpath.vectors import read_vectors
+from cowpath.vectors import read_vectors, skill_vectors
 from miner.transitions import fit
 from ranker.dense import embed_catalogue
-from ranker.neighbours import skill_vectors
 
 DESCRIPTIONS = {
     "run-tests": "Run the project's test suite and report failing cases.",
