@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from collector.doors import open_door
 
+from collector.doors import open_door
 from cowpath.event import Event
 from cowpath.settings import Settings
 from miner.parameters import Parameters
