@@ -34,6 +34,7 @@ class Session:
     skills: tuple[str, ...]
     unit: str
     ts: str | None
+    actor: str | None
 
 
 def evaluate_next(
@@ -76,17 +77,18 @@ def evaluate_next(
 
 def read_sessions(data: Path) -> list[Session]:
     """The sessions of ``events.jsonl``, sorted by id, in the order of ``seq``; direct repeats folded."""
-    rows = _read_lines(data / "events.jsonl")
+    rows = read_lines(data / "events.jsonl")
     held: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         held.setdefault(str(row["session_id"]), []).append(row)
     sessions = []
     for name, events in sorted(held.items()):
-        events = sorted(events, key=lambda event: event["seq"])
+        events = sorted(events, key=lambda event: event.get("seq", 0))
         unit = next((str(e["group"]) for e in events if e.get("group") is not None), None)
         times = [str(e["ts"]) for e in events if e.get("ts")]
         skills = collapse([str(event["skill_id"]) for event in events])
-        sessions.append(Session(skills, unit if unit is not None else name, min(times, default=None)))
+        actor = next((str(e["actor"]) for e in events if e.get("actor") is not None), None)
+        sessions.append(Session(skills, unit if unit is not None else name, min(times, default=None), actor))
     return sessions
 
 
@@ -97,7 +99,7 @@ def read_texts(data: Path) -> dict[str, str]:
         return {}
     skills = [
         Skill(skill_id=str(row["skill_id"]), name=str(row.get("name") or row["skill_id"]), description=_text(row))
-        for row in _read_lines(path)
+        for row in read_lines(path)
     ]
     return {skill.skill_id: skill.text for skill in skills}
 
@@ -106,7 +108,8 @@ def _text(row: dict[str, Any]) -> str:
     return str(row.get("description") or "")
 
 
-def _read_lines(path: Path) -> list[dict[str, Any]]:
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON lines file. Raises InputError where it is missing, BadFile where a line is broken."""
     if not path.exists():
         raise InputError(f"no {path}; a data set is a folder with events.jsonl and catalog.jsonl")
     rows = []

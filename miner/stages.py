@@ -111,7 +111,9 @@ def choose_witness(*, actors: int, days: int) -> Witness:
 
 def count_pairs(mining: Mining) -> Mining:
     """Run the numbered SQL stages: events to one row of counts a pair."""
-    given = msgspec.structs.asdict(mining.parameters) | {"witness": mining.witness}
+    # The sessions of one group retell one task: together they have one vote.
+    cap = 1.0 if mining.witness == "session" else mining.parameters.cap
+    given = msgspec.structs.asdict(mining.parameters) | {"witness": mining.witness, "cap": cap}
     for name in sql_names("mine"):
         mining.store.run(name, **given)
     return replace(mining, pairs=mining.store.frame("select * from pair_stats order by a, b"))

@@ -50,6 +50,17 @@ def retrieval(data: Path, home: str | None, as_json: bool) -> None:
     show(document, lambda: _plain(document), as_json=as_json)
 
 
+@eval_.command("edges")
+@with_data
+@click.option("--seed", default=0, show_default=True, help="How the sessions are dealt into two halves.")
+@with_home
+@with_json
+def edges(data: Path, seed: int, home: str | None, as_json: bool) -> None:
+    """Mine one half of the sessions, judge the edges by the order that the other half keeps."""
+    document = evaluate_edges(data, settings_of(home), seed=seed)
+    show(document, lambda: _plain(document), as_json=as_json)
+
+
 @eval_.command("all")
 @with_data
 @with_home
@@ -79,12 +90,20 @@ def evaluate_retrieval(data: Path, settings: Settings) -> Any:
     """The document of ``eval retrieval``."""
     from ranker.evaluate import evaluate_retrieval as evaluate
 
-    return evaluate(data)
+    return evaluate(data, settings)
+
+
+def evaluate_edges(data: Path, settings: Settings, *, seed: int = 0) -> dict[str, Any]:
+    """The document of ``eval edges``. It reads the data set alone, so no setting matters."""
+    from miner.edge_eval import evaluate_edges as evaluate
+
+    return evaluate(data, seed=seed)
 
 
 EVALUATIONS: dict[str, tuple[str, Callable[[Path, Settings], Any]]] = {
     "next": ("events.jsonl", evaluate_next),
     "retrieval": ("queries.jsonl", evaluate_retrieval),
+    "edges": ("events.jsonl", evaluate_edges),
 }
 """Evaluation -> the file it needs, and what runs it; ``eval all`` runs those whose file is there."""
 
