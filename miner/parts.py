@@ -142,10 +142,11 @@ def _kernel(matrix: NDArray[np.float32], size: int) -> tuple[NDArray[np.int32], 
     known = np.asarray(matrix.any(axis=1), dtype=np.bool_)
     reach = min(NEIGHBOURS, size)
     near = np.zeros((len(matrix), reach), dtype=np.int32)
-    shares = np.zeros((len(matrix), reach), dtype=np.float32)
+    shares = np.zeros((len(matrix), reach))
+    exact = matrix.astype(np.float64)  # so that the order of summation is lost in the rounding below
     for first in range(0, len(matrix), 1024):
         rows = slice(first, min(first + 1024, len(matrix)))
-        cosine = np.where(known[:size], np.round(matrix[rows] @ matrix[:size].T, 4), -2.0)
+        cosine = np.where(known[:size], np.round(exact[rows] @ exact[:size].T, 4), -2.0)
         nearest = np.argsort(-cosine, axis=1, kind="stable")[:, :reach]
         near[rows] = nearest
         likeness = np.take_along_axis(cosine, nearest, axis=1)
