@@ -56,7 +56,7 @@ def run_once(settings: Settings) -> dict[str, Any]:
 def run_every(settings: Settings, interval: timedelta) -> None:
     """Serve a deployment that mines on a schedule, one run at a time, until SIGINT or SIGTERM."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with _server(settings) as url, temporary_settings({PREFECT_API_URL: url}):
+    with server(settings) as url, temporary_settings({PREFECT_API_URL: url}):
         # The runs are children of their own: they find the server by the environment.
         os.environ["PREFECT_API_URL"] = url
         mine_flow.serve(
@@ -70,7 +70,7 @@ def run_every(settings: Settings, interval: timedelta) -> None:
 
 
 @contextmanager
-def _server(settings: Settings) -> Iterator[str]:
+def server(settings: Settings) -> Iterator[str]:
     """The API to use: the configured one, else a server of our own that ends with the block."""
     configured = PREFECT_API_URL.value()
     if configured:

@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,8 @@ from cowpath.errors import HomeBusy, StateError
 from cowpath.event import Event
 from cowpath.home import held
 from cowpath.settings import Settings
-from miner.stages import mine
+from miner.flow import server
+from miner.stages import STAGES, mine
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +58,28 @@ def test_a_flow_run_on_a_schedule_leaves_the_files_of_a_direct_run_and_no_proces
     assert processes_naming(scheduled.home) == []
 
 
+def test_with_a_server_named_a_run_shows_up_there_with_the_state_of_each_stage(
+    publish: Callable[..., Settings], sessions: Callable[..., list[Event]], tmp_path: Path
+) -> None:
+    settings = publish(sessions(ORDERS))
+
+    with server(Settings(home=str(tmp_path / "server"))) as url:
+        ran = subprocess.run(
+            [sys.executable, "-m", "cowpath", "mine", "--home", settings.home, "--json"],
+            env=os.environ | {"PREFECT_API_URL": url},
+            capture_output=True,
+            check=True,
+            timeout=120,
+        )
+        flow_runs = ask(f"{url}/flow_runs/filter")
+        task_runs = ask(f"{url}/task_runs/filter")
+
+    assert json.loads(ran.stdout)["edges"]["precedes"]["confirmed"] == 1
+    assert [run["state_type"] for run in flow_runs] == ["COMPLETED"]
+    assert {run["name"].rsplit("-", 1)[0] for run in task_runs} == {stage.__name__ for stage in STAGES}
+    assert {run["state_type"] for run in task_runs} == {"COMPLETED"}
+
+
 def test_one_run_at_a_time(publish: Callable[..., Settings], sessions: Callable[..., list[Event]]) -> None:
     settings = publish(sessions(ORDERS))
 
@@ -65,6 +90,14 @@ def test_one_run_at_a_time(publish: Callable[..., Settings], sessions: Callable[
 def test_nothing_published_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="nothing is published"):
         mine(Settings(home=str(tmp_path)))
+
+
+def ask(url: str) -> list[dict[str, Any]]:
+    """All rows of one of the server's filter routes."""
+    request = urllib.request.Request(url, b"{}", {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        rows: list[dict[str, Any]] = json.load(answer)
+        return rows
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes], *, seconds: int) -> None:
