@@ -48,6 +48,11 @@ class Home:
         return self.root / "embeddings"
 
     @property
+    def spool(self) -> Path:
+        """What clients and hooks of this machine have not yet handed to a collector."""
+        return self.root / "spool"
+
+    @property
     def lock(self) -> Path:
         """Held by the one collector of this home; holds its pid and address as JSON."""
         return self.root / "collector.lock"
@@ -72,6 +77,15 @@ def write_whole(path: Path, data: bytes) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a file that cannot be read, so that a new one can take its place; nothing is thrown away."""
+    number = 1
+    while (kept := path.with_name(f"{path.name}.unreadable-{number}")).exists():
+        number += 1
+    path.replace(kept)
+    return kept
 
 
 @contextmanager

@@ -17,6 +17,8 @@ HELP: dict[str, str] = {
     "home": "folder of everything at rest",
     "host": "address the server binds; only loopback without keys",
     "port": "port the server binds; 0 picks a free one",
+    "url": "collector that clients and hooks send to; empty: the one at host and port",
+    "key": "key that clients and hooks send along; empty: none",
     "publish_every_s": "seconds between two publications of usage.duckdb; 0 switches the schedule off",
     "max_body_bytes": "largest request body, before and after decompression",
     "max_batch_events": "most events in one request",
@@ -36,6 +38,8 @@ class Settings:
     home: str = DEFAULT_HOME
     host: str = "127.0.0.1"
     port: int = 8710
+    url: str = ""
+    key: str = ""
     publish_every_s: float = 30.0
     max_body_bytes: int = 16 * 2**20
     max_batch_events: int = 10_000
@@ -50,6 +54,11 @@ class Settings:
     def at(self) -> Home:
         """The paths below the home folder."""
         return Home(Path(self.home).expanduser())
+
+    @property
+    def sends_to(self) -> str:
+        """The address that clients and hooks send to."""
+        return self.url or f"http://{self.host}:{self.port}"
 
 
 def read_settings(environment: Mapping[str, str] | None = None, **flags: Any) -> Settings:
