@@ -12,7 +12,7 @@ from collector.library import MOST_DIRECTORIES, Found, Link, walk
 from collector.skillmd import Reading, read_skill
 from cowpath.errors import BadFile
 from cowpath.home import Home
-from cowpath.skill import Catalogue, Diagnostic, Skill, read_catalogue, text_hash, write_catalogue
+from cowpath.skill import Catalogue, Diagnostic, Skill, recover_catalogue, text_hash, write_catalogue
 
 GENERIC = frozenset({"skills", ".claude", ".agents", ".codex", ".cursor", "plugins", "marketplaces"})
 """Folder names that tell nothing about whose skills lie in them."""
@@ -56,7 +56,7 @@ def sync(directories: Sequence[Path], home: Home, *, most_directories: int = MOS
     old name as an alias, so that its history goes on counting. Skills of other origins stay.
     """
     roots = [_existing(directory) for directory in directories]
-    before = read_catalogue(home.catalogue)
+    before, broken = recover_catalogue(home.catalogue)
     library = walk(roots, most_directories=most_directories)
     shelf = _Shelf(skill for skill in before.skills.values() if _is_elsewhere(skill, roots))
     for found in library.found:
@@ -66,7 +66,7 @@ def sync(directories: Sequence[Path], home: Home, *, most_directories: int = MOS
     renamed = _renames(before, shelf)
     after = _with_aliases(before, shelf, renamed)
     write_catalogue(home.catalogue, after)
-    return _report(before, after, shelf, renamed, library.directories, library.diagnostics)
+    return _report(before, after, shelf, renamed, library.directories, [*broken, *library.diagnostics])
 
 
 def _existing(directory: Path) -> Path:

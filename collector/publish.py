@@ -6,16 +6,24 @@ sees the old one or the new one, whole, and keeps reading the one it opened.
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
 
-from cowpath.edge import LAYERS, read_layer
+from cowpath.edge import LAYERS, Edge, Provenance, read_layer
+from cowpath.errors import BadFile
 from cowpath.home import Home
 from cowpath.skill import Catalogue, read_catalogue
 from cowpath.store import Store, sql_names
+
+log = logging.getLogger("cowpath.collector")
+
+T = TypeVar("T")
 
 SKILL_COLUMNS = pa.schema(
     [
@@ -49,7 +57,7 @@ def publish(live: Store, home: Home) -> Path:
 
 
 def _copy(live: Store, home: Home, path: Path) -> None:
-    catalogue = read_catalogue(home.catalogue)
+    catalogue = _readable(lambda: read_catalogue(home.catalogue), Catalogue())
     live.attach(path, "usage")
     try:
         with (
@@ -103,9 +111,22 @@ def edge_table(folder: Path) -> pa.Table:
             "evidence": msgspec.json.encode(edge.evidence, order="sorted").decode(),
         }
         for layer in LAYERS
-        for edge in read_layer(folder, layer)
+        for edge in _layer(folder, layer)
     ]
     return pa.Table.from_pylist(rows, schema=EDGE_COLUMNS)
+
+
+def _layer(folder: Path, layer: Provenance) -> list[Edge]:
+    return _readable(lambda: read_layer(folder, layer), [])
+
+
+def _readable(read: Callable[[], T], otherwise: T) -> T:
+    """What a file at rest holds; a broken one costs its own rows, never the publication of the calls."""
+    try:
+        return read()
+    except BadFile as error:
+        log.warning("published without it: %s", error.message)
+        return otherwise
 
 
 def _plain(value: object) -> object:

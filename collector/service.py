@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Self
 
 from collector import status
@@ -25,7 +24,7 @@ from collector.schedule import Every
 from collector.segments import encode
 from cowpath.errors import StoreDamaged
 from cowpath.event import Event, Rejected, utc_now
-from cowpath.home import Home
+from cowpath.home import Home, set_aside
 from cowpath.settings import Settings
 from cowpath.store import Store, sql_names
 
@@ -193,29 +192,21 @@ def open_live(home: Home) -> tuple[Store, int]:
     journal, whose segments stay until a checkpoint covers them.
     """
     wal = home.live.with_name(home.live.name + ".wal")
-    set_aside = 0
+    logs_set_aside = 0
     try:
         store = Store.open(home.live)
     except StoreDamaged as error:
         if not wal.exists():
             raise
-        kept = _unused_name(wal)
-        wal.replace(kept)
+        kept = set_aside(wal)
         log.warning("%s; it was set aside as %s and the journal is read again instead", error.message, kept.name)
-        store, set_aside = Store.open(home.live), 1
+        store, logs_set_aside = Store.open(home.live), 1
     store.execute(f"set wal_autocheckpoint = '{WAL_LIMIT}'")
     for name in [*sql_names("schema"), "drain/begin"]:
         store.run(name)
     # A log that holds changes of tables is the kind that could not be replayed in the past.
     store.checkpoint()
-    return store, set_aside
-
-
-def _unused_name(path: Path) -> Path:
-    number = 1
-    while (kept := path.with_name(f"{path.name}.unreadable-{number}")).exists():
-        number += 1
-    return kept
+    return store, logs_set_aside
 
 
 def recent_ids(store: Store) -> RecentIds:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from collector.segments import numbers, segment_path
-from cowpath.edge import LAYERS, read_layer
+from cowpath.edge import LAYERS, Provenance, read_layer
+from cowpath.errors import BadFile
 from cowpath.event import utc_now
 from cowpath.home import Home
 from cowpath.store import Store
@@ -32,8 +33,16 @@ def at_rest(home: Home) -> dict[str, Any]:
         "home": str(home.root),
         "journal_bytes": sum(segment_path(home.journal, n).stat().st_size for n in numbers(home.journal)),
         "published": published(home.usage),
-        "edges": {layer: len(read_layer(home.edges, layer)) for layer in LAYERS},
+        "edges": {layer: _edges(home, layer) for layer in LAYERS},
     }
+
+
+def _edges(home: Home, layer: Provenance) -> int | None:
+    """How many edges a layer holds; None where its file cannot be read."""
+    try:
+        return len(read_layer(home.edges, layer))
+    except BadFile:
+        return None
 
 
 def published(usage: Path) -> dict[str, Any] | None:

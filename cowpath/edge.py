@@ -52,7 +52,8 @@ def read_layer(folder: Path, layer: Provenance) -> list[Edge]:
     try:
         return [msgspec.json.decode(line, type=Edge) for line in path.read_bytes().splitlines()]
     except msgspec.MsgspecError as error:
-        raise BadFile(f"{path} is not a file of edges: {error}") from error
+        how = "cowpath mine" if layer == "learned" else f"mv {path} {path}.broken"
+        raise BadFile(f"{path} is not a file of edges: {error}", suggestions=[how]) from error
 
 
 def write_layer(folder: Path, layer: Provenance, edges: Iterable[Edge]) -> Path:

@@ -140,7 +140,7 @@ class NextModel:
         except FileNotFoundError:
             raise
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, msgspec.MsgspecError) as error:
-            raise BadFile(f"{path} is not a next-skill model: {error}; run 'cowpath mine' to write it anew") from error
+            raise BadFile(f"{path} is not a next-skill model", suggestions=["cowpath mine"]) from error
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from cowpath.errors import BadFile, UnknownSkill
-from cowpath.home import write_whole
+from cowpath.home import set_aside, write_whole
 
 
 class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +92,16 @@ def read_catalogue(path: Path) -> Catalogue:
         except msgspec.MsgspecError as error:
             raise BadFile(f"{path}, line {number}: {error}; run 'cowpath catalogue sync' to write it anew") from error
     return Catalogue(skills)
+
+
+def recover_catalogue(path: Path) -> tuple[Catalogue, tuple[Diagnostic, ...]]:
+    """The catalogue for whoever writes it anew: a file that cannot be read is set aside, and that is said."""
+    try:
+        return read_catalogue(path), ()
+    except BadFile as error:
+        kept = set_aside(path)
+        said = f"{error.message.split(';')[0]}; it was set aside as {kept.name} and the catalogue begun anew"
+        return Catalogue(), (Diagnostic(level="error", code="unreadable_catalogue", message=said, path=str(path)),)
 
 
 def write_catalogue(path: Path, catalogue: Catalogue) -> None:

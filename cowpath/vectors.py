@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -24,12 +25,16 @@ ROWS_AT_ONCE = 1024
 
 
 def read_vectors(folder: Path) -> dict[str, Vector]:
-    """Text hash -> unit vector, shape (dimensions,). Empty where nothing was embedded yet."""
+    """Text hash -> unit vector, shape (dimensions,). Empty where nothing was embedded yet, or the cache is broken."""
     path = folder / CACHE_NAME
     if not path.exists():
         return {}
-    with np.load(path) as file:
-        return dict(zip(file["hashes"].tolist(), file["vectors"], strict=True))
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return dict(zip(file["hashes"].tolist(), file["vectors"], strict=True))
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+        # It is a cache: what it held is embedded again.
+        return {}
 
 
 def write_vectors(folder: Path, vectors: Mapping[str, Vector]) -> None:

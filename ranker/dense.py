@@ -129,6 +129,7 @@ def export(model: SentenceTransformer, weights: Path, folder: Path, digest: str)
         opset=OPSET,
         max_tokens=int(model.max_seq_length or 256),
         dimensions=int(model.get_embedding_dimension() or 0),
+        onnx_bytes=(folder / ONNX).stat().st_size,
     )
     write_whole(folder / MANIFEST, msgspec.json.encode(manifest, order="deterministic") + b"\n")
     log.info("exported the sentence encoder to %s", folder / ONNX)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from cowpath.errors import BadFile, ModelMissing
+from cowpath.errors import ModelMissing
 from cowpath.vectors import Vector
 
 ONNX = "minilm.onnx"
@@ -25,6 +25,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     opset: int
     max_tokens: int
     dimensions: int
+    onnx_bytes: int
 
 
 class Encoder:
@@ -51,10 +52,17 @@ class Encoder:
             raise ModelMissing(
                 f"{error.name} is not installed", suggestions=["pip install 'cowpath[ranker]'"]
             ) from error
-        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+        try:
+            tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+            session = _session(onnxruntime, folder / ONNX)
+        except Exception as error:  # both libraries raise types of their own that share no base
+            raise ModelMissing(
+                f"the exported sentence encoder in {folder} cannot be loaded",
+                suggestions=[f"remove {folder}, then cowpath mine exports it anew"],
+            ) from error
         tokenizer.enable_truncation(max_length=manifest.max_tokens)
         tokenizer.enable_padding()
-        return cls(_session(onnxruntime, folder / ONNX), tokenizer, manifest)
+        return cls(session, tokenizer, manifest)
 
     def encode(self, texts: Sequence[str]) -> Vector:
         """Unit vectors, shape (len(texts), dimensions)."""
@@ -73,14 +81,13 @@ class Encoder:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest of an export, or None where nothing was exported."""
-    path = folder / MANIFEST
-    if not path.exists():
-        return None
+    """The manifest of a whole export, or None where there is none: what is missing or cut is exported anew."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Manifest)
-    except msgspec.MsgspecError as error:
-        raise BadFile(f"{path} is not the manifest of an exported encoder: {error}; delete it") from error
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+        whole = (folder / TOKENIZER).is_file() and (folder / ONNX).stat().st_size == manifest.onnx_bytes
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return manifest if whole else None
 
 
 def _session(onnxruntime: Any, path: Path) -> Any:

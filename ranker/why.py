@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from cowpath.edge import LAYERS, Edge, read_layer
-from cowpath.errors import NothingLearned
+from cowpath.errors import BadFile, NothingLearned
 from cowpath.home import Home
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue, unknown_skill
@@ -43,14 +43,23 @@ def why(settings: Settings, a: str, b: str) -> dict[str, Any]:
     home = settings.at
     if not (home.learned / "pairs.parquet").exists():
         raise NothingLearned(f"nothing is learned at {home.root} yet", suggestions=["cowpath mine"])
-    run = json.loads((home.learned / "run.json").read_bytes())
-    strata = pl.read_parquet(home.learned / "strata.parquet")
+    run, strata, pairs = _read(home)
     source, target = (_known(home, name, strata) for name in (a, b))
-    row = _row(home, source, target)
+    row = _row(pairs, source, target)
     case = _unseen(strata, source, target) if row is None else _seen(row, source, run)
     edges = [_edge(edge) for edge in _between(home, source, target)]
     document = {"source": source, "target": target, **case, "edges": edges, "run_id": run["run_id"]}
     return document | {"text": _text(document, single_actor=run["single_actor"])}
+
+
+def _read(home: Home) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
+    """The run record, the strata and the judged pairs. Raises BadFile where one of them is broken."""
+    try:
+        record = msgspec.json.decode((home.learned / "run.json").read_bytes(), type=dict[str, Any])
+        frames = [pl.read_parquet(home.learned / f"{name}.parquet") for name in ("strata", "pairs")]
+    except (OSError, msgspec.MsgspecError, pl.exceptions.PolarsError) as error:
+        raise BadFile(f"{home.learned} cannot be read: {error}", suggestions=["cowpath mine"]) from error
+    return record, frames[0], frames[1]
 
 
 def _known(home: Home, name: str, strata: pl.DataFrame) -> str:
@@ -62,9 +71,9 @@ def _known(home: Home, name: str, strata: pl.DataFrame) -> str:
     return skill_id
 
 
-def _row(home: Home, source: str, target: str) -> dict[str, Any] | None:
+def _row(pairs: pl.DataFrame, source: str, target: str) -> dict[str, Any] | None:
     first, second = sorted((source, target))
-    found = pl.scan_parquet(home.learned / "pairs.parquet").filter(a=first, b=second).collect()
+    found = pairs.filter(a=first, b=second)
     return found.row(0, named=True) if found.height else None
 
 

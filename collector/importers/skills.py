@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from cowpath.home import Home
-from cowpath.skill import Catalogue, Diagnostic, Skill, read_catalogue, text_hash, write_catalogue
+from cowpath.skill import Catalogue, Diagnostic, Skill, recover_catalogue, text_hash, write_catalogue
 
 FIELDS = frozenset(
     {"skill_id", "name", "description", "body", "aliases", "tags", "related", "requires", "scope", "plugin", "listed"}
@@ -29,10 +29,10 @@ class MergeReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def merge_skills(lines: Iterable[bytes], home: Home) -> MergeReport:
     """Put the skills of a catalogue file into the catalogue; lines that are no skill are skipped with an error."""
-    catalogue = read_catalogue(home.catalogue)
+    catalogue, broken = recover_catalogue(home.catalogue)
     skills = dict(catalogue.skills)
     counts = {"added": 0, "changed": 0, "unchanged": 0, "kept": 0, "skipped": 0}
-    diagnostics = []
+    diagnostics = [*broken]
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from typing import Any
 
 import click
@@ -65,6 +66,9 @@ def run(arguments: list[str] | None = None) -> None:
         fail(error, as_json=as_json)
     except BrokenPipeError:
         sys.exit(0)
+    except Exception as error:
+        traceback.print_exc()
+        fail(CowpathError(f"{type(error).__name__}: {error}; this is a fault of ours"), as_json=as_json)
     else:
         sys.exit(result if isinstance(result, int) else 0)
 

@@ -315,3 +315,17 @@ def test_the_corpus_links_and_the_wrong_file_name_behave_as_they_say(corpus: Pat
     assert sum(skill.description.startswith("Parses logs") for skill in catalogue.skills.values()) == 1
     assert {"deploy", "deploy@dup-b"} <= set(catalogue.skills)
     assert (len(catalogue), report.skipped) == (34, 3)
+
+
+def test_a_catalogue_that_cannot_be_read_is_set_aside_and_begun_anew(tmp_path: Path, home: Home) -> None:
+    folder = tmp_path / "skills" / "deploy"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: deploy\ndescription: Ship a build.\n---\n")
+    home.root.mkdir()
+    home.catalogue.write_text("{half a line")
+
+    report = sync([tmp_path / "skills"], home)
+
+    assert report.added == ["deploy"]
+    assert [d.code for d in report.diagnostics] == ["unreadable_catalogue"]
+    assert home.catalogue.with_name("catalogue.jsonl.unreadable-1").read_text() == "{half a line"

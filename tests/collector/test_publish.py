@@ -111,18 +111,36 @@ def test_a_publication_that_fails_leaves_the_old_copy_and_no_temporary_file(
 ) -> None:
     collector.take_in([event("e1")])
     collector.publish()
-    home.catalogue.write_text("this is no catalogue\n")
+    # A folder in the way of the new copy's name: it cannot be put in place.
+    home.usage.rename(home.usage.with_name("old.duckdb"))
+    home.usage.mkdir()
     collector.take_in([event("e2")])
 
-    with pytest.raises(Exception, match="catalogue"):
+    with pytest.raises(IsADirectoryError):
         collector.publish()
 
-    assert published(home, "select count(*) from events") == [(1,)]
     assert collector.counts()["since_start"]["publish_failure"]
-    home.catalogue.unlink()
+    home.usage.rmdir()
+    home.usage.with_name("old.duckdb").rename(home.usage)
+    assert published(home, "select count(*) from events") == [(1,)]
     collector.publish()
     assert published(home, "select count(*) from events") == [(2,)]
     assert [p.name for p in home.root.glob("*usage*")] == ["usage.duckdb"]
+
+
+def test_broken_files_at_rest_cost_their_own_rows_and_never_the_publication_of_calls(
+    home: Home, collector: Collector, event: MakeEvent
+) -> None:
+    collector.take_in([event("e1")])
+    home.catalogue.write_text("this is no catalogue\n")
+    home.edges.mkdir()
+    (home.edges / "learned.jsonl").write_text("these are no edges\n")
+
+    collector.publish()
+
+    assert published(home, "select count(*) from events") == [(1,)]
+    assert published(home, "select count(*) from edges") == [(0,)]
+    assert collector.counts()["edges"]["learned"] is None
 
 
 def test_a_left_over_log_of_a_tool_that_wrote_into_the_copy_does_not_reach_the_next_copy(

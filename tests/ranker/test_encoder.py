@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from cowpath.errors import BadFile, ModelMissing
+from cowpath.errors import ModelMissing
 from cowpath.settings import Settings
 from cowpath.skill import text_hash
 from cowpath.vectors import read_vectors
 from ranker.dense import embed_texts, encode, load_reference, weights_folder
-from ranker.encoder import MANIFEST, Encoder, read_manifest
+from ranker.encoder import MANIFEST, ONNX, Encoder, read_manifest
 
 TEXTS = [
     "deploy",
@@ -42,11 +42,29 @@ def test_a_weights_folder_without_weights_is_named(tmp_path: Path) -> None:
         weights_folder(Settings(model_dir=str(tmp_path)))
 
 
-def test_a_damaged_manifest_is_a_bad_file(tmp_path: Path) -> None:
+def test_a_damaged_manifest_is_no_export(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("{")
 
-    with pytest.raises(BadFile, match="manifest"):
+    with pytest.raises(ModelMissing, match="no exported sentence encoder"):
         Encoder.open(tmp_path)
+
+
+@pytest.mark.model
+def test_an_export_that_was_cut_or_spoilt_is_made_anew(embedded: Settings, tmp_path: Path) -> None:
+    for spoil in (lambda data: data[:1000], lambda data: b"\0" * len(data)):
+        folder = tmp_path / "embeddings"
+        shutil.copytree(embedded.at.embeddings, folder)
+        graph = folder / ONNX
+        graph.write_bytes(spoil(graph.read_bytes()))
+
+        with pytest.raises(ModelMissing):
+            Encoder.open(folder)
+        shutil.rmtree(folder)
+
+    shutil.copytree(embedded.at.embeddings, folder)
+    graph.write_bytes(b"cut")
+    assert embed_texts([], folder, embedded).exported
+    Encoder.open(folder)
 
 
 @pytest.mark.model
