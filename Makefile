@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint check bench docs clean
+.PHONY: help setup demo up test lint check bench docs lock clean
 
 help: ## This list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench: setup ## Every benchmark, one JSON document each
 
 docs: setup ## Write the generated pages under docs/ anew
 	@$(VENV)/python tools/docs.py
+
+lock: ## Write requirements.lock from what .venv holds, after a change of dependencies
+	@$(VENV)/python tools/lock.py
 
 clean: ## Remove what runs and builds left behind; .venv and your own data stay
 	@rm -rf .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
