@@ -24,6 +24,7 @@ import msgspec
 
 from cowpath.errors import CowpathError
 from cowpath.settings import Settings, read_settings
+from cowpath.shipper import NotNow, Shipper
 from cowpath.spool import MAX_BYTES, Spool
 
 log = logging.getLogger("cowpath.client")
@@ -167,8 +168,6 @@ def _settings() -> Settings:
 
 def _ship(reference: weakref.ref[Client]) -> None:
     """The shipping thread: send, pause, and back off while the collector does not answer."""
-    from cowpath.shipper import NotNow, Shipper
-
     client = reference()
     if client is None:
         return
