@@ -5,7 +5,12 @@
     │   ├── UnknownSkill    404  exit 81   no such skill; names the nearest ones
     │   ├── BadFile         422  exit 82   a file that cannot be read as what it should be
     │   ├── TooLarge        413  exit 83   a body, batch or text over its limit
-    │   └── UnsupportedMedia 415 exit 84   a content type or encoding we do not take
+    │   ├── UnsupportedMedia 415 exit 84   a content type or encoding we do not take
+    │   ├── QueryRefused    422  exit 85   SQL that is no query, cannot be run, or wants to write
+    │   └── QueryStopped    422  exit 86   a query that took longer than it may
+    ├── Unauthorized        401  exit 86   no key, or one that nobody gave out
+    ├── Forbidden           403  exit 87   the key's scope does not reach this far, or the request comes from elsewhere
+    ├── RateLimited         429  exit 88   a key asks more often than it may; try again
     └── StateError          409  exit 90   the installation is not in the state this needs
         ├── HomeBusy        503  exit 91   another process holds the home; try again
         ├── NothingLearned  409  exit 92   no mining run has written anything yet
@@ -75,6 +80,39 @@ class UnsupportedMedia(InputError):
     code = "unsupported_media"
     http_status = 415
     exit_code = 84
+
+
+class QueryRefused(InputError):
+    code = "query_refused"
+    exit_code = 85
+
+
+class QueryStopped(InputError):
+    code = "query_stopped"
+    exit_code = 86
+
+
+class Unauthorized(CowpathError):
+    code = "unauthorized"
+    http_status = 401
+    exit_code = 86
+
+
+class Forbidden(CowpathError):
+    code = "forbidden"
+    http_status = 403
+    exit_code = 87
+
+
+class RateLimited(CowpathError):
+    code = "rate_limited"
+    http_status = 429
+    exit_code = 88
+    retryable = True
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message, suggestions=[f"send the same request again in {retry_after_s} s"])
+        self.retry_after_s = retry_after_s
 
 
 class StateError(CowpathError):

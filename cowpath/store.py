@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import duckdb
 
-from cowpath.errors import HomeBusy, InputError, StoreDamaged
+from cowpath.errors import HomeBusy, InputError, QueryRefused, QueryStopped, StoreDamaged
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
+
+
+SPILL_LIMIT = "4GB"
+"""Most disk that queries may take for what does not fit into memory."""
 
 
 class Store:
@@ -118,6 +123,41 @@ class Store:
     def detach(self, name: str) -> None:
         self._connection.execute(f"detach {name}")
 
+    def lock_down(self, open_paths: Sequence[Path]) -> None:
+        """From here on no statement reaches a file but the database's own and these, and no setting changes.
+
+        It holds for every connection to this database, for its whole life.
+        """
+        self._connection.execute("set python_enable_replacements = false")
+        self._connection.execute(f"set max_temp_directory_size = '{SPILL_LIMIT}'")
+        self._connection.execute("set allowed_paths = $paths", {"paths": [str(path) for path in open_paths]})
+        self._connection.execute("set enable_external_access = false")
+        self._connection.execute("set lock_configuration = true")
+
+    def read_only(
+        self, sql: str, parameters: Mapping[str, object] | None = None, *, limit: int, timeout_s: float
+    ) -> pa.Table:
+        """At most ``limit`` rows of one query that can write nothing and is stopped after ``timeout_s``.
+
+        The store is used up by it: give it a cursor of its own. QueryRefused where it is no query, cannot be
+        run, or wants to write; QueryStopped where its time is over.
+        """
+        query = f"select * from (\n{one_statement(sql)}\n) limit {int(limit)}"
+        timer = threading.Timer(timeout_s, self._connection.interrupt)
+        try:
+            self._connection.execute("begin transaction read only")
+            timer.start()
+            return self._connection.execute(query, dict(parameters) if parameters else None).to_arrow_table()
+        except duckdb.InterruptException:
+            raise QueryStopped(
+                f"the query was stopped after {timeout_s:g} s; narrow it, or read the published copy"
+            ) from None
+        except (duckdb.Error, RuntimeError) as error:
+            raise QueryRefused(str(error).partition("\n")[0]) from error
+        finally:
+            timer.cancel()
+            self.close()
+
     def cursor(self) -> Store:
         """A second connection to the same database, for another thread."""
         return Store(self._connection.cursor())
@@ -145,3 +185,14 @@ def sql_names(folder: str) -> list[str]:
 def statements(sql: str) -> list[str]:
     """The statements of a script, parsed by DuckDB itself."""
     return [s.query for s in duckdb.extract_statements(sql)]
+
+
+def one_statement(sql: str) -> str:
+    """The text of the only statement of ``sql``, as DuckDB's own parser finds it; QueryRefused where it is not one."""
+    try:
+        found = statements(sql)
+    except duckdb.Error as error:
+        raise QueryRefused(str(error).partition("\n")[0]) from None
+    if len(found) != 1:
+        raise QueryRefused(f"exactly one statement is taken, not {len(found)}")
+    return found[0].strip().removesuffix(";")
