@@ -28,7 +28,7 @@ lint: setup ## ruff and mypy
 check: lint test ## What must pass before a push: lint and the whole suite
 
 bench: setup ## Every benchmark, one JSON document each
-	@set -e; for file in $(wildcard benchmarks/[a-z]*.py); do \
+	@set -e; for file in $$(grep -l '__main__' benchmarks/*.py); do \
 		name=$$(basename $$file .py); echo "benchmarks.$$name" >&2; $(VENV)/python -m benchmarks.$$name --json; \
 	done
 
