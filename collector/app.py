@@ -13,12 +13,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 
+from collector.analysts.app import CountsAnswers, components
+from collector.analysts.app import router as analysts_router
+from collector.analysts.numbers import Answers
 from collector.body import holds_lines, too_large, unpacked
 from collector.schemas import ONE_OR_MANY, component_schemas, native_schema, ref
 from collector.service import Collector
 from collector.wire import Item, read_events
 from cowpath import __version__
-from cowpath.errors import CowpathError, InputError, Overloaded
+from cowpath.errors import CowpathError, InputError, Overloaded, RateLimited
 from cowpath.settings import Settings
 
 THREAD_BYTES = 256 * 1024
@@ -40,7 +43,10 @@ def create_app(settings: Settings, collector: Collector | None = None) -> FastAP
 
     app = FastAPI(title="cowpath", version=__version__, lifespan=lifespan)
     app.state.settings = settings
+    app.state.answers = Answers()
     app.include_router(router)
+    app.include_router(analysts_router)
+    app.add_middleware(CountsAnswers, answers=app.state.answers)
     app.add_exception_handler(CowpathError, _show_error)
     app.add_exception_handler(Exception, _show_error)
     app.add_exception_handler(RequestValidationError, _show_invalid)
@@ -158,7 +164,7 @@ async def _show_error(request: Request, error: Exception) -> Response:
     """Our errors as their documents; what may be tried again says when."""
     if not isinstance(error, CowpathError):
         error = CowpathError(f"{type(error).__name__}: {error}")
-    wait_s = error.retry_after_s if isinstance(error, Overloaded) else 1
+    wait_s = error.retry_after_s if isinstance(error, Overloaded | RateLimited) else 1
     retry = {"Retry-After": str(wait_s)} if error.http_status in (429, 503) else {}
     return _json(error.document(), status=error.http_status, headers=retry)
 
@@ -184,7 +190,7 @@ def _openapi_of(app: FastAPI) -> Callable[[], dict[str, Any]]:
         if app.openapi_schema is None:
             document = get_openapi(title=app.title, version=app.version, routes=app.routes)
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas.update(component_schemas())
+            schemas.update(component_schemas() | components())
             app.openapi_schema = document
         return app.openapi_schema
 

@@ -12,11 +12,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from collector.access.keys import local_key
 from collector.lock import Holder, busy, running
 from collector.receipt import Receipt
 from collector.service import Collector
 from cowpath import errors
-from cowpath.errors import CowpathError, HomeBusy, Overloaded
+from cowpath.errors import CowpathError, HomeBusy, Overloaded, RateLimited
 from cowpath.event import Event, Rejected
 from cowpath.home import Home
 from cowpath.settings import Settings
@@ -38,10 +39,15 @@ def open_door(settings: Settings) -> Iterator[Door]:
     """A door to the running collector of this home, or to one that runs here as long as the block."""
     holder = _listening(settings.at)
     if holder:
-        yield HttpDoor(holder.url)
+        yield HttpDoor(holder.url, key=key_of(settings))
     else:
         with Collector(replace(settings, publish_every_s=0)) as collector:
             yield LocalDoor(collector)
+
+
+def key_of(settings: Settings) -> str:
+    """The key to send along: the one that was set, or that of this machine's own commands."""
+    return settings.key or local_key(settings.at)
 
 
 class LocalDoor:
@@ -67,8 +73,9 @@ class LocalDoor:
 class HttpDoor:
     """A door to a collector in another process; tries again while that says it is busy."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, key: str = "") -> None:
         self.url = url
+        self._key = key
 
     def send(self, events: Sequence[Event | Rejected]) -> Receipt:
         body = msgspec.json.encode(
@@ -91,22 +98,25 @@ class HttpDoor:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return ask(self.url, method, path, body)
-            except Overloaded as error:
+                return ask(self.url, method, path, body, key=self._key)
+            except (Overloaded, RateLimited) as error:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(error.retry_after_s)
 
 
-def ask(url: str, method: str, path: str, body: bytes = b"", *, timeout_s: float = 600.0) -> dict[str, Any]:
+def ask(url: str, method: str, path: str, body: bytes = b"", *, key: str = "", timeout_s: float = 600.0) -> dict[str, Any]:
     """One request to a collector on this machine; its error documents come back as our errors.
 
     Not through urllib: that would ask a proxy from the environment for the way to this machine.
     """
     place = urlsplit(url)
     connection = http.client.HTTPConnection(place.hostname or "127.0.0.1", place.port, timeout=timeout_s)
+    headers = {"Content-Type": "application/json"} if body else {}
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     try:
-        connection.request(method, path, body or None, {"Content-Type": "application/json"} if body else {})
+        connection.request(method, path, body or None, headers)
         response = connection.getresponse()
         document = response.read()
     except OSError as error:
@@ -129,8 +139,9 @@ def _answer(response: http.client.HTTPResponse, document: bytes) -> dict[str, An
 def _error_of(document: dict[str, Any], *, retry_after: str | None) -> CowpathError:
     """The error a document stands for, as if it had been raised here."""
     message, code = str(document.get("message", "")), document.get("code")
-    if code == Overloaded.code:
-        return Overloaded(message, retry_after_s=int(retry_after or 1))
+    for busy_kind in (Overloaded, RateLimited):
+        if code == busy_kind.code:
+            return busy_kind(message, retry_after_s=int(retry_after or 1))
     classes = [c for c in vars(errors).values() if isinstance(c, type) and issubclass(c, CowpathError)]
     kind = next((c for c in classes if c.code == code), CowpathError)
     return kind(message, suggestions=document.get("suggestions", []))

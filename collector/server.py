@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import signal
 import socket
@@ -15,6 +14,8 @@ from types import FrameType
 import uvicorn
 from starlette.types import ASGIApp
 
+from collector.access.guard import is_loopback
+from collector.access.keys import read_keys
 from cowpath.errors import InputError, StateError
 from cowpath.settings import Settings
 
@@ -33,11 +34,12 @@ def serve(app: ASGIApp, listener: socket.socket, *, grace_s: float, announce: Ca
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A bound socket; refused where others could reach it, because there are no keys yet to tell them apart."""
-    if not _is_loopback(settings.host):
+    """A bound socket; refused where others could reach it and there are no keys to tell them apart."""
+    if not is_loopback(settings.host) and not read_keys(settings.at):
         raise InputError(
-            f"host {settings.host} can be reached by others and this collector asks nobody for a key; "
-            "bind 127.0.0.1, ::1 or localhost"
+            f"host {settings.host} can be reached by others and there are no keys to tell them apart; "
+            "bind 127.0.0.1, ::1 or localhost, or give out keys first",
+            suggestions=["cowpath keys add NAME --scope ingest", "--host 127.0.0.1"],
         )
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -90,13 +92,6 @@ class _Announcing(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._announce()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _already_stopping(number: int, frame: FrameType | None) -> None:

@@ -8,9 +8,9 @@
     │   ├── UnsupportedMedia 415 exit 84   a content type or encoding we do not take
     │   ├── QueryRefused    422  exit 85   SQL that is no query, cannot be run, or wants to write
     │   └── QueryStopped    422  exit 86   a query that took longer than it may
-    ├── Unauthorized        401  exit 86   no key, or one that nobody gave out
-    ├── Forbidden           403  exit 87   the key's scope does not reach this far, or the request comes from elsewhere
-    ├── RateLimited         429  exit 88   a key asks more often than it may; try again
+    ├── Unauthorized        401  exit 100   no key, or one that nobody gave out
+    ├── Forbidden           403  exit 101  the key's scope does not reach this far, or the request comes from elsewhere
+    ├── RateLimited         429  exit 102  a key asks more often than it may; try again
     └── StateError          409  exit 90   the installation is not in the state this needs
         ├── HomeBusy        503  exit 91   another process holds the home; try again
         ├── NothingLearned  409  exit 92   no mining run has written anything yet
@@ -95,19 +95,19 @@ class QueryStopped(InputError):
 class Unauthorized(CowpathError):
     code = "unauthorized"
     http_status = 401
-    exit_code = 86
+    exit_code = 100
 
 
 class Forbidden(CowpathError):
     code = "forbidden"
     http_status = 403
-    exit_code = 87
+    exit_code = 101
 
 
 class RateLimited(CowpathError):
     code = "rate_limited"
     http_status = 429
-    exit_code = 88
+    exit_code = 102
     retryable = True
 
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:

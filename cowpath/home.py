@@ -62,8 +62,28 @@ class Home:
         """The installation's key for hashing actors."""
         return self.root / "secret"
 
+    @property
+    def keys(self) -> Path:
+        """The keys that were given out, hashed."""
+        return self.root / "keys.json"
 
-def write_whole(path: Path, data: bytes) -> None:
+    @property
+    def local_key(self) -> Path:
+        """The key of this machine's own commands, made anew at every start of a collector that has keys."""
+        return self.root / "local.key"
+
+    @property
+    def erased(self) -> Path:
+        """Keyed hashes of erased subjects, and which erasures are complete."""
+        return self.root / "erased.jsonl"
+
+    @property
+    def exports(self) -> Path:
+        """Parquet for other tools."""
+        return self.root / "exports"
+
+
+def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file that others read: temporary name, flush to disk, rename. Never half a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
@@ -72,7 +92,7 @@ def write_whole(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            temporary.chmod(0o644)
+            temporary.chmod(mode)
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -76,6 +76,8 @@ def status(home: str | None, as_json: bool) -> None:
 
 
 def _serve(collector: Collector, listener: socket.socket, *, mine_every: float | None, as_json: bool) -> None:
+    from collector.access.guard import Guard, is_loopback
+    from collector.access.keys import Keyring, make_local_key
     from collector.app import create_app
     from collector.schedule import Every
     from collector.server import Child, serve, url_of
@@ -83,6 +85,7 @@ def _serve(collector: Collector, listener: socket.socket, *, mine_every: float |
     settings, url = collector.settings, url_of(listener)
     app = create_app(settings, collector)
     answers = _include_ranker(app, settings)
+    guard = Guard(app, Keyring(collector.home, local=make_local_key(collector.home)), loopback=is_loopback(settings.host))
     _hint_at_history(collector)
 
     def announce() -> None:
@@ -92,7 +95,7 @@ def _serve(collector: Collector, listener: socket.socket, *, mine_every: float |
     miner = Child("mine", "--home", settings.home, "--json")
     mining = Every(mine_every, miner.run, name="mine") if mine_every else None
     try:
-        serve(app, listener, grace_s=settings.drain_grace_s, announce=announce)
+        serve(guard, listener, grace_s=settings.drain_grace_s, announce=announce)
     finally:
         miner.stop()
         if mining:
@@ -133,14 +136,14 @@ def _hint_at_history(collector: Collector) -> None:
 
 def _status(settings: Settings) -> dict[str, Any]:
     from collector import status as numbers
-    from collector.doors import HttpDoor
+    from collector.doors import HttpDoor, key_of
     from collector.lock import running
 
     holder = running(settings.at)
     if holder is None:
         return numbers.of_stopped(settings.at)
     if holder.url:
-        return HttpDoor(holder.url).status() | {"url": holder.url}
+        return HttpDoor(holder.url, key=key_of(settings)).status() | {"url": holder.url}
     return {"running": True, "pid": holder.pid, **numbers.at_rest(settings.at)}
 
 
