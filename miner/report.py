@@ -1,4 +1,4 @@
-"""What a run leaves at rest: edges, every judged pair, bundles, strata, the model, the run record."""
+"""What a run leaves at rest: edges, judged pairs, strata, suggested co-uses, bundles, the model, the run record."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def write_learned(
     pairs: pl.DataFrame,
     bundles: Iterable[Bundle],
     strata: pl.DataFrame,
+    suggested: pl.DataFrame,
     model: NextModel | None,
     record: Mapping[str, object],
 ) -> None:
@@ -28,6 +29,7 @@ def write_learned(
     write_layer(home.edges, "learned", edges)
     write_whole(home.learned / "pairs.parquet", _parquet(pairs))
     write_whole(home.learned / "strata.parquet", _parquet(strata))
+    write_whole(home.learned / "suggested.parquet", _parquet(suggested))
     write_whole(home.learned / "bundles.jsonl", b"".join(msgspec.json.encode(b) + b"\n" for b in bundles))
     if model is not None:
         model.save(home.learned / "next.npz")

@@ -163,6 +163,7 @@ def write(mining: Mining) -> Mining:
         pairs=mining.pairs,
         bundles=mining.bundles,
         strata=mining.store.frame("select stratum, size, skill_id, n from stratum_skills order by stratum, skill_id"),
+        suggested=mining.store.frame("select a, b, suggested from suggested_pairs order by a, b"),
         model=mining.model,
         record=record_of(mining),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -43,23 +44,35 @@ def why(settings: Settings, a: str, b: str) -> dict[str, Any]:
     home = settings.at
     if not (home.learned / "pairs.parquet").exists():
         raise NothingLearned(f"nothing is learned at {home.root} yet", suggestions=["cowpath mine"])
-    run, strata, pairs = _read(home)
-    source, target = (_known(home, name, strata) for name in (a, b))
-    row = _row(pairs, source, target)
-    case = _unseen(strata, source, target) if row is None else _seen(row, source, run)
+    learned = _read(home)
+    source, target = (_known(home, name, learned.strata) for name in (a, b))
+    row = _row(learned.pairs, source, target)
+    case = _unseen(learned, source, target) if row is None else _seen(row, source, learned.record)
     edges = [_edge(edge) for edge in _between(home, source, target)]
-    document = {"source": source, "target": target, **case, "edges": edges, "run_id": run["run_id"]}
-    return document | {"text": _text(document, single_actor=run["single_actor"])}
+    document = {"source": source, "target": target, **case, "edges": edges, "run_id": learned.record["run_id"]}
+    return document | {"text": _text(document, single_actor=learned.record["single_actor"])}
 
 
-def _read(home: Home) -> tuple[dict[str, Any], pl.DataFrame, pl.DataFrame]:
-    """The run record, the strata and the judged pairs. Raises BadFile where one of them is broken."""
+@dataclass(frozen=True)
+class Learned:
+    """What the last mining run left about pairs."""
+
+    record: dict[str, Any]
+    pairs: pl.DataFrame
+    strata: pl.DataFrame
+    suggested: pl.DataFrame
+
+
+def _read(home: Home) -> Learned:
+    """Raises BadFile where one of the files is broken."""
     try:
         record = msgspec.json.decode((home.learned / "run.json").read_bytes(), type=dict[str, Any])
-        frames = [pl.read_parquet(home.learned / f"{name}.parquet") for name in ("strata", "pairs")]
+        pairs, strata, suggested = (
+            pl.read_parquet(home.learned / f"{name}.parquet") for name in ("pairs", "strata", "suggested")
+        )
     except (OSError, msgspec.MsgspecError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{home.learned} cannot be read: {error}", suggestions=["cowpath mine"]) from error
-    return record, frames[0], frames[1]
+    return Learned(record, pairs, strata, suggested)
 
 
 def _known(home: Home, name: str, strata: pl.DataFrame) -> str:
@@ -94,11 +107,12 @@ def _seen(row: dict[str, Any], source: str, run: dict[str, Any]) -> dict[str, An
     }
 
 
-def _unseen(strata: pl.DataFrame, source: str, target: str) -> dict[str, Any]:
+def _unseen(learned: Learned, source: str, target: str) -> dict[str, Any]:
     """The case of a pair without any co-use: what chance would have given."""
-    one, other = (strata.filter(skill_id=skill) for skill in (source, target))
+    one, other = (learned.strata.filter(skill_id=skill) for skill in (source, target))
     both = one.join(other, on="stratum", suffix="_other")
     expected = float((both["n"] * both["n_other"] / both["size"]).sum())
+    suggested = _row(learned.suggested, source, target)
     says = UNSEEN.format(expected=expected)
     return {
         "verdict": "unseen",
@@ -109,6 +123,7 @@ def _unseen(strata: pl.DataFrame, source: str, target: str) -> dict[str, Any]:
             "expected": float(f"{expected:.6g}"),
             "sessions_of_source": int(one["n"].sum()),
             "sessions_of_target": int(other["n"].sum()),
+            "suggested_excluded": 0 if suggested is None else suggested["suggested"],
         },
     }
 

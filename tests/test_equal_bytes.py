@@ -36,6 +36,7 @@ def test_equal_logs_give_equal_bytes_in_whatever_order_they_arrive(tmp_path: Pat
         "learned.jsonl",
         "pairs.parquet",
         "strata.parquet",
+        "suggested.parquet",
         "bundles.jsonl",
         "next.npz",
         "run.json",

@@ -70,6 +70,24 @@ def test_a_pair_that_never_met_says_what_chance_would_have_given(mined: Settings
     assert case["evidence"]["expected"] == pytest.approx(12 * 63 / 75)
 
 
+def test_a_pair_that_only_our_advice_brought_together_says_so(home: Home) -> None:
+    settings = Settings(home=str(home.root))
+    with open_door(settings) as door:
+        for n in range(8):
+            door.send([Event(event_id=f"{n}-0", session_id=str(n), skill="plan", seq=0, actor=f"a{n % 2}")])
+            advised = Event(
+                event_id=f"{n}-1", session_id=str(n), skill="audit", seq=1, actor=f"a{n % 2}", suggested_by="cowpath"
+            )
+            door.send([advised, Event(event_id=f"{n}-2", session_id=f"other-{n}", skill="audit", seq=0)])
+        door.publish()
+    mine(settings)
+
+    case = why(settings, "plan", "audit")
+
+    assert (case["verdict"], case["evidence"]["sessions"], case["evidence"]["suggested_excluded"]) == ("unseen", 0, 8)
+    assert case["text"].endswith("8 co-uses followed our own advice and do not count.")
+
+
 def test_a_single_actors_edge_is_worded_modestly(home: Home) -> None:
     settings = Settings(home=str(home.root))
     with open_door(settings) as door:
