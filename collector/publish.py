@@ -46,7 +46,7 @@ def publish(live: Store, home: Home) -> Path:
     """Write usage.duckdb anew from one moment of the live store. Only the home's collector calls this."""
     for left_over in home.root.glob(f".{home.usage.name}.*"):
         left_over.unlink()
-    temporary = home.root / f".{home.usage.name}.{os.getpid()}"
+    temporary = temporary_of(home)
     try:
         _copy(live, home, temporary)
         _add_views(temporary)
@@ -54,6 +54,11 @@ def publish(live: Store, home: Home) -> Path:
     finally:
         temporary.unlink(missing_ok=True)
     return home.usage
+
+
+def temporary_of(home: Home) -> Path:
+    """Where this process writes the copy before it has its name."""
+    return home.root / f".{home.usage.name}.{os.getpid()}"
 
 
 def _copy(live: Store, home: Home, path: Path) -> None:

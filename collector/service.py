@@ -7,18 +7,21 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any, Self
 
 from collector import status
+from collector.analysts.live import LiveViews
+from collector.analysts.numbers import Durations
 from collector.drain import Drain, drained_position
 from collector.intake import admit
 from collector.journal import Journal
 from collector.lock import HomeLock
 from collector.private import read_secret
-from collector.publish import publish
+from collector.publish import publish, temporary_of
 from collector.receipt import Receipt, RecentIds, errors_of
 from collector.schedule import Every
 from collector.segments import encode
@@ -47,7 +50,9 @@ class Collector:
         self.home = settings.at
         self._started = time.monotonic()
         self._publishing = threading.Lock()
-        self._taken = {"accepted": 0, "duplicates": 0, "rejected": 0}
+        self.taken = {"accepted": 0, "duplicates": 0, "rejected": 0}
+        self.refused: Counter[str] = Counter()
+        self.sync_times = Durations()
         self._published_state: object = None
         self._publish_failure = ""
         with ExitStack() as undo:
@@ -56,13 +61,15 @@ class Collector:
             self._secret = read_secret(self.home.secret)
             self._store, self.wal_set_aside = open_live(self.home)
             undo.callback(self._store.close)
+            self.live = LiveViews(self._store, self.home, queries=settings.sql_queries)
+            self._store.lock_down([self.home.live, temporary_of(self.home)])
             self._recent = recent_ids(self._store)
             self.journal = Journal(
                 self.home.journal,
                 drained=drained_position(self._store),
                 segment_bytes=settings.segment_bytes,
                 max_pending_bytes=settings.max_pending_bytes,
-                sync=sync,
+                sync=self.sync_times.timing(sync),
             )
             self.drain = Drain(self._store.cursor(), self.journal, batch_events=settings.drain_batch_events)
             undo.pop_all()
@@ -112,9 +119,10 @@ class Collector:
             **status.held(self._store.cursor()),
             "since_start": {
                 "seconds": round(time.monotonic() - self._started, 1),
-                **self._taken,
+                **self.taken,
                 "stored": self.drain.stored,
                 "repeats_dropped": self.drain.duplicates,
+                "completed": self.drain.completed,
                 "unreadable_lines": self.drain.broken,
                 "torn_bytes_cut": self.journal.torn_bytes,
                 "write_ahead_logs_set_aside": self.wal_set_aside,
@@ -126,6 +134,10 @@ class Collector:
                 "drained": self.drain.position,
             },
         }
+
+    def cursor(self) -> Store:
+        """The live store for reading numbers, on a connection of its own."""
+        return self._store.cursor()
 
     def why_not_ready(self) -> str:
         """Why nothing should be sent here now; empty where all is well."""
@@ -160,12 +172,13 @@ class Collector:
             generated_ids=sum(_got_an_id(item, kept) for item, kept in zip(items, admitted, strict=True)),
         )
         self._count(receipt)
+        self.refused.update(item.code for item in admitted if isinstance(item, Rejected))
         return receipt, on_disk
 
     def _count(self, receipt: Receipt) -> None:
-        self._taken["accepted"] += receipt.accepted
-        self._taken["duplicates"] += receipt.duplicates
-        self._taken["rejected"] += receipt.rejected
+        self.taken["accepted"] += receipt.accepted
+        self.taken["duplicates"] += receipt.duplicates
+        self.taken["rejected"] += receipt.rejected
 
     def _begin_schedule(self) -> Every | None:
         seconds = self.settings.publish_every_s

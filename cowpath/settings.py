@@ -15,7 +15,7 @@ DEFAULT_HOME = "~/.local/share/cowpath"
 
 HELP: dict[str, str] = {
     "home": "folder of everything at rest",
-    "host": "address the server binds; only loopback without keys",
+    "host": "address the server binds; only loopback without keys (cowpath keys add)",
     "port": "port the server binds; 0 picks a free one",
     "url": "collector that clients and hooks send to; empty: the one at host and port",
     "key": "key that clients and hooks send along; empty: none",
@@ -26,6 +26,9 @@ HELP: dict[str, str] = {
     "segment_bytes": "size at which a journal segment is closed and the next one begun",
     "drain_batch_events": "most events in one commit to live.duckdb",
     "drain_grace_s": "seconds a stopping collector may spend on emptying its queue",
+    "sql_timeout_s": "seconds after which a query over the live store is stopped",
+    "sql_max_rows": "most rows in the answer to a query over the live store",
+    "sql_queries": "queries over the live store that may run at once; more get 503",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
@@ -47,6 +50,9 @@ class Settings:
     segment_bytes: int = 64 * 2**20
     drain_batch_events: int = 10_000
     drain_grace_s: float = 10.0
+    sql_timeout_s: float = 30.0
+    sql_max_rows: int = 100_000
+    sql_queries: int = 4
     prefect_api_url: str = ""
     model_dir: str = ""
 

@@ -73,6 +73,10 @@ class Store:
         """All rows of a query."""
         return self._connection.execute(sql, dict(parameters) if parameters else None).fetchall()
 
+    def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
+        """All rows of a query as an Arrow table."""
+        return self._connection.execute(sql, dict(parameters) if parameters else None).to_arrow_table()
+
     def frame(self, sql: str, parameters: Mapping[str, object] | None = None) -> pl.DataFrame:
         """All rows of a query as a polars frame."""
         import polars as pl
@@ -123,14 +127,14 @@ class Store:
     def detach(self, name: str) -> None:
         self._connection.execute(f"detach {name}")
 
-    def lock_down(self, open_paths: Sequence[Path]) -> None:
-        """From here on no statement reaches a file but the database's own and these, and no setting changes.
+    def lock_down(self, databases: Sequence[Path]) -> None:
+        """From here on no statement reaches a file but the database's own and these databases; no setting changes.
 
         It holds for every connection to this database, for its whole life.
         """
         self._connection.execute("set python_enable_replacements = false")
         self._connection.execute(f"set max_temp_directory_size = '{SPILL_LIMIT}'")
-        self._connection.execute("set allowed_paths = $paths", {"paths": [str(path) for path in open_paths]})
+        self._connection.execute("set allowed_paths = $paths", {"paths": _files_of(databases)})
         self._connection.execute("set enable_external_access = false")
         self._connection.execute("set lock_configuration = true")
 
@@ -185,6 +189,11 @@ def sql_names(folder: str) -> list[str]:
 def statements(sql: str) -> list[str]:
     """The statements of a script, parsed by DuckDB itself."""
     return [s.query for s in duckdb.extract_statements(sql)]
+
+
+def _files_of(databases: Sequence[Path]) -> list[str]:
+    """Every name that DuckDB gives to a file of these databases."""
+    return [f"{path}{suffix}" for path in databases for suffix in ("", ".wal", ".wal.checkpoint", ".wal.recovery")]
 
 
 def one_statement(sql: str) -> str:

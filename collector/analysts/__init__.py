@@ -1,0 +1,1 @@
+"""LET ANALYSTS LOOK: SQL beside the writer, Parquet, metrics, a doctor."""

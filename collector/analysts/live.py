@@ -1,0 +1,119 @@
+"""The live store as analysts see it: the tables and views of the published copy, to the latest event, read-only.
+
+They live in a database in memory, so that nothing of them is ever written into live.duckdb.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from contextlib import contextmanager
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from collector.publish import alias_table, edge_table, skill_table
+from cowpath.errors import Overloaded, QueryRefused
+from cowpath.home import Home
+from cowpath.skill import read_catalogue
+from cowpath.store import Store, read_sql, sql_names, statements
+
+MADE = "create table usage."
+"""How every statement of sql/publish begins to say what it makes."""
+
+LIVE_NAMES = """
+    select table_name from duckdb_tables() where database_name = 'live'
+    union all
+    select view_name from duckdb_views() where database_name = 'live' and not internal
+"""
+
+
+class LiveViews:
+    """Answers queries over a live store. Make it once a store; ``query`` may be called from any thread."""
+
+    def __init__(self, store: Store, home: Home, *, queries: int) -> None:
+        self._store = store
+        self._home = home
+        self._places = threading.BoundedSemaphore(queries)
+        self._refreshing = threading.Lock()
+        self._state: object = None
+        store.execute("attach ':memory:' as analysts")
+        store.execute("create schema analysts.base")
+        store.execute("create schema analysts.usage")
+        for name in sql_names("live"):
+            store.run(name)
+        for (table,) in store.rows(LIVE_NAMES):
+            store.execute(f'create view analysts.base."{table}" as select * from live.main."{table}"')
+        self._refresh()
+        _run_here(store.cursor(), ["schema/001_formulas", *sql_names("views")])
+
+    def query(
+        self, sql: str, parameters: Mapping[str, object] | None = None, *, limit: int, timeout_s: float
+    ) -> pa.Table:
+        """At most ``limit`` rows of one query. QueryRefused, QueryStopped, or Overloaded where all places are taken."""
+        with self._place():
+            self._refresh()
+            cursor = self._store.cursor()
+            cursor.execute("use analysts")
+            ((refusal,),) = cursor.rows("select refusal($sql, true)", {"sql": sql})
+            if refusal:
+                cursor.close()
+                raise QueryRefused(f"one SELECT over the published tables and views is taken: {refusal}")
+            return cursor.read_only(sql, parameters, limit=limit, timeout_s=timeout_s)
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        if not self._places.acquire(blocking=False):
+            raise Overloaded("as many queries as may run at once are running", retry_after_s=2)
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    def _refresh(self) -> None:
+        """Take over catalogue and edges where their files have changed."""
+        with self._refreshing:
+            state = _state_of(self._home)
+            if state != self._state:
+                self._read_files()
+                self._state = state
+
+    def _read_files(self) -> None:
+        catalogue = read_catalogue(self._home.catalogue)
+        with self._store.cursor() as cursor:
+            with (
+                cursor.visible("catalogue_rows", skill_table(catalogue)),
+                cursor.visible("alias_rows", alias_table(catalogue)),
+                cursor.visible("edge_rows", edge_table(self._home.edges)),
+                cursor.transaction(),
+            ):
+                for statement in _published_statements():
+                    _make(cursor, statement)
+
+
+def _published_statements() -> list[str]:
+    return [s for name in sql_names("publish") for s in statements(read_sql(name)) if MADE in s]
+
+
+def _make(cursor: Store, statement: str) -> None:
+    """What publishing makes: rows of files as a table, rows of the live store as a view over it."""
+    name = statement.partition(MADE)[2].split()[0]
+    of_files = "_rows" in statement
+    kind, place = ("table", f"usage.{name}") if of_files else ("view", f"base.published_{name}")
+    made = statement.replace(MADE + name, f"create or replace {kind} analysts.{place}").replace(
+        " usage.", " analysts.usage."
+    )
+    cursor.execute(made)
+    cursor.execute(f"create or replace view analysts.main.{name} as select * from analysts.{place}")
+
+
+def _run_here(cursor: Store, names: list[str]) -> None:
+    with cursor:
+        cursor.execute("use analysts")
+        for name in names:
+            cursor.run(name)
+
+
+def _state_of(home: Home) -> object:
+    files = [home.catalogue, *sorted(home.edges.glob("*.jsonl"))]
+    return [(f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files if f.exists()]
