@@ -114,5 +114,3 @@ def components() -> dict[str, Any]:
     """The schemas this face refers to."""
     _, found = msgspec.json.schema_components([Query], ref_template="#/components/schemas/{name}")
     return found
-
-

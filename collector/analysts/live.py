@@ -6,9 +6,8 @@ They live in a database in memory, so that nothing of them is ever written into 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -80,15 +79,15 @@ class LiveViews:
 
     def _read_files(self) -> None:
         catalogue = read_catalogue(self._home.catalogue)
-        with self._store.cursor() as cursor:
-            with (
-                cursor.visible("catalogue_rows", skill_table(catalogue)),
-                cursor.visible("alias_rows", alias_table(catalogue)),
-                cursor.visible("edge_rows", edge_table(self._home.edges)),
-                cursor.transaction(),
-            ):
-                for statement in _published_statements():
-                    _make(cursor, statement)
+        with (
+            self._store.cursor() as cursor,
+            cursor.visible("catalogue_rows", skill_table(catalogue)),
+            cursor.visible("alias_rows", alias_table(catalogue)),
+            cursor.visible("edge_rows", edge_table(self._home.edges)),
+            cursor.transaction(),
+        ):
+            for statement in _published_statements():
+                _make(cursor, statement)
 
 
 def _published_statements() -> list[str]:
