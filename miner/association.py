@@ -31,6 +31,7 @@ def associate(pairs: pl.DataFrame, parameters: Parameters, *, skills: int) -> pl
         & (pl.col("q") <= parameters.q)
         & (pl.col("witnesses") >= parameters.min_witnesses)
         & (pl.col("outside_busiest") >= parameters.min_outside_busiest)
+        & (pl.col("outside_lift") >= parameters.min_lift)
     )
 
 

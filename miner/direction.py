@@ -125,6 +125,12 @@ def _failed(parameters: Parameters) -> pl.Expr:
             parameters.min_outside_busiest,
             pl.col("outside_busiest") < parameters.min_outside_busiest,
         ),
+        (
+            "outside_lift",
+            pl.col("outside_lift"),
+            parameters.min_lift,
+            pl.col("outside_lift") < parameters.min_lift,
+        ),
         ("direction", pl.col("lower"), parameters.tau, (pl.col("lower") < parameters.tau).fill_null(True)),
         (
             "direction_witnesses",

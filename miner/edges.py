@@ -84,6 +84,7 @@ def _symmetric_evidence(row: dict[str, Any]) -> dict[str, Any]:
         "strata": row["strata"],
         "witnesses": row["witnesses"],
         "outside_busiest": row["outside_busiest"],
+        "outside_lift": row["outside_lift"],
         "forward": row["forward"] if same else row["backward"],
         "backward": row["backward"] if same else row["forward"],
         "parallel": row["parallel"],

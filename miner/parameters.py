@@ -15,7 +15,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     min_sessions: int = 3
     """Least co-uses of a pair."""
     min_lift: float = 1.3
-    """Least observed / expected co-uses."""
+    """Least observed / expected co-uses, of all and of those without any one witness."""
     min_witnesses: int = 2
     """Least actors (or days, or sessions: see ``witness``) behind a pair, and behind its direction."""
     min_outside_busiest: int = 2

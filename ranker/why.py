@@ -21,6 +21,8 @@ SAYS: dict[str, str] = {
     " at most {bound:g} is allowed",
     "witnesses": "only {value:g} {witness} vouches for the pair; at least {bound:g} are needed",
     "outside_busiest": "without the busiest {witness} only {value:g} sessions remain; at least {bound:g} are needed",
+    "outside_lift": "without one of those who vouch for it, the others use both only {value:.2f} times as often"
+    " as chance; at least {bound:g} is needed",
     "direction": "the share of sessions in this order is surely above {value:.2f} only; {bound:g} is needed",
     "direction_witnesses": "only {value:g} {witness} shows this order; at least {bound:g} are needed",
     "recent_order": "of the latest sessions only {value:.0%} still keep this order",
@@ -149,6 +151,7 @@ def _evidence(row: dict[str, Any], *, forward: bool) -> dict[str, Any]:
         "witnesses": row["witnesses"],
         "witnesses_this_order": row[f"{there}_witnesses"],
         "outside_busiest": row["outside_busiest"],
+        "outside_lift": row["outside_lift"],
         "recent_this_order": row[f"recent_{there}"],
         "recent_other_order": row[f"recent_{back}"],
         "suggested_excluded": row["suggested"],

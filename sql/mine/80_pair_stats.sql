@@ -1,4 +1,4 @@
--- witnessed_pairs, expected_pairs, adjacent_pairs, suggested_pairs -> pair_stats: one row a pair, all its evidence
+-- witnessed_pairs, witness_skills, expected_pairs, adjacent_pairs, suggested_pairs -> pair_stats: one row a pair, all its evidence
 create or replace table pair_stats as
 with skill_counts as (
     select
@@ -6,6 +6,38 @@ with skill_counts as (
         sum(n)::bigint as n
     from stratum_skills
     group by skill_id
+),
+everything as (
+    select count(*) as size
+    from sequences
+),
+outside as (
+    -- Lift among the others, whoever of the witnesses is left out: chance for them is the whole's, scaled.
+    select
+        a,
+        b,
+        min(
+            case when others > 0 then
+                others / (expected * (na.n - wa.n) * (nb.n - wb.n) * everything.size
+                    / (na.n * nb.n::double * (everything.size - wa.size)))
+            else 0 end
+        ) as outside_lift
+    from (
+        select
+            a,
+            b,
+            witness,
+            sum(forward + backward + parallel) over (partition by a, b) - (forward + backward + parallel) as others
+        from witnessed_pairs
+    )
+    join expected_pairs using (a, b)
+    join skill_counts as na on na.skill_id = a
+    join skill_counts as nb on nb.skill_id = b
+    join witness_skills as wa using (witness)
+    join witness_skills as wb using (witness)
+    cross join everything
+    where wa.skill_id = a and wb.skill_id = b
+    group by a, b
 ),
 capped as (
     -- one busy witness cannot outvote the others: its ordered co-uses count as at most $cap
@@ -59,6 +91,7 @@ select
     forward_witnesses,
     backward_witnesses,
     outside_busiest,
+    outside_lift,
     recent_forward,
     recent_backward,
     coalesce(adjacent_forward, 0) as adjacent_forward,
@@ -68,6 +101,7 @@ select
     last_seen
 from summed
 join expected_pairs using (a, b)
+join outside using (a, b)
 join skill_counts as na on na.skill_id = a
 join skill_counts as nb on nb.skill_id = b
 left join adjacent_pairs using (a, b)

@@ -73,6 +73,21 @@ def test_a_habit_of_one_actor_among_several_is_refused(mined: Mine, sessions: Se
     assert {"witnesses", "outside_busiest"} <= set(missing(mining, "odd", "even"))
 
 
+def test_a_busy_actors_routine_is_refused_where_the_others_meet_it_only_by_chance(
+    mined: Mine, sessions: Sessions
+) -> None:
+    # Ann makes it a routine; in the sessions of the others the two meet as often as any two skills do.
+    others = [f"{'odd' if n % 6 == 0 else f'x{n % 7}'} {'even' if n % 5 == 0 else f'y{n % 3}'}" for n in range(240)]
+    actors = ["ann"] * 30 + [f"other-{n % 6}" for n in range(240)]
+
+    mining = mined(sessions(["odd even"] * 30 + others, actors=actors))
+
+    row = pair(mining, "odd", "even")
+    assert (row["outside_busiest"], row["lift"] > 1.3) == (8, True)
+    assert row["verdict"] == "unrelated"
+    assert missing(mining, "odd", "even")[0] == "outside_lift"
+
+
 def test_one_busy_actor_cannot_outvote_the_others(mined: Mine, sessions: Sessions) -> None:
     busy = ["build plan"] * 80
     others = ["plan build"] * 36
