@@ -6,12 +6,18 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from collector.completions import COLUMNS as COMPLETION_COLUMNS
+from collector.completions import Original, add_earlier, completions, originals_of
 from collector.journal import Journal
+from collector.known_ids import Hashes, KnownIds
 from collector.segments import Batch, Position, read, remove_covered
 from cowpath.errors import StoreDamaged
 from cowpath.event import Event, Rejected
@@ -70,6 +76,21 @@ REJECTED_COLUMNS = pa.schema(
 )
 
 
+Arrived = Sequence[tuple[int, Event]]
+"""Events with their places in the journal."""
+
+NO_HASHES: Hashes = np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What of a batch was new: events, completions of older ones, and the hashes to remember."""
+
+    stored: int = 0
+    completed: int = 0
+    hashes: Hashes = field(default_factory=lambda: NO_HASHES)
+
+
 class Drain:
     """Moves the journal into the store until closed. A failure is shown and tried again, never skipped."""
 
@@ -77,11 +98,13 @@ class Drain:
         self.position = drained_position(store)
         self.stored = 0
         self.duplicates = 0
+        self.completed = 0
         self.broken = 0
         self.failure = ""
         self._store = store
         self._journal = journal
         self._batch_events = batch_events
+        self._known: KnownIds | None = None
         self._checkpointed = Position()
         self._hurry = threading.Event()
         self._deadline: float | None = None
@@ -150,9 +173,12 @@ class Drain:
         if batch.end <= self.position:
             # Segments up to ``end`` are gone; nothing is left to move there.
             batch.end = end
-        stored = insert(self._store, batch)
-        self.stored += stored
-        self.duplicates += len(batch.events) - stored
+        if self._known is None:
+            self._known = kept_ids(self._store)
+        kept = insert(self._store, batch, self._known)
+        self.stored += kept.stored
+        self.completed += kept.completed
+        self.duplicates += len(batch.events) - kept.stored
         self.broken += batch.broken
         with self._moved:
             self.position = batch.end
@@ -168,39 +194,98 @@ class Drain:
         remove_covered(self._journal.folder, self._checkpointed, keep=self._journal.open_segment)
 
 
-def insert(store: Store, batch: Batch) -> int:
-    """Insert a batch and its end position in one transaction; how many events were new."""
-    events, rejected = event_table(batch.events), rejected_table(batch.rejected)
-    stored = 0
+def insert(store: Store, batch: Batch, known: KnownIds) -> Kept:
+    """Insert a batch and its end position in one transaction; what of it was new."""
+    kept = Kept()
     with store.transaction():
         if batch.events:
-            with store.visible("event_batch", events):
-                stored = store.rows(read_sql("drain/events"), _times(batch.events))[0][0]
+            kept = _keep_events(store, batch.events, known)
         if batch.rejected:
-            with store.visible("rejected_batch", rejected):
+            with store.visible("rejected_batch", rejected_table(batch.rejected)):
                 store.run("drain/rejected")
         store.run("drain/position", segment=batch.end.segment, offset=batch.end.offset)
-    return int(stored)
+    known.add(kept.hashes)
+    return kept
+
+
+def _keep_events(store: Store, events: Arrived, known: KnownIds) -> Kept:
+    """Insert the new ones; let the others complete what is kept."""
+    table = event_table(events)
+    hashes = _hashes_of(store, table)
+    seen = known.seen(hashes)
+    _add(store, table.filter(pa.array(~seen)) if seen.any() else table)
+    repeats = [events[place] for place in np.flatnonzero(seen).tolist()]
+    if not repeats:
+        return Kept(len(events), 0, hashes)
+    originals = _originals(store, repeats)
+    strangers = list(
+        {e.event_id: (arrival, e) for arrival, e in reversed(repeats) if e.event_id not in originals}.values()
+    )
+    if strangers:
+        # Equal hashes, different ids: new after all.
+        _add(store, event_table(strangers[::-1]))
+        originals |= _originals(store, strangers)
+    rows = completions([r for r in repeats if r not in strangers] if strangers else repeats, originals)
+    if rows:
+        with store.visible("completion_batch", pa.Table.from_pylist(_naively(rows), schema=COMPLETION_COLUMNS)):
+            store.run("drain/completions")
+    return Kept(len(events) - len(repeats) + len(strangers), len(rows), hashes[~seen])
+
+
+def _add(store: Store, fresh: pa.Table) -> None:
+    if len(fresh):
+        with store.visible("fresh_batch", fresh):
+            store.run("drain/events")
+
+
+def _originals(store: Store, repeats: Arrived) -> dict[str, Original]:
+    """The kept events with the ids of these: looked for around their time, and what is not there, everywhere."""
+    found: dict[str, Original] = {}
+    times = [_naive(e.called_at) for _, e in repeats if e.called_at and e.clock == "ok"]
+    if times:
+        around: dict[str, object] = {"first_called_at": min(times), "last_called_at": max(times)}
+        found = _look(store, "drain/originals_near", {e.event_id for _, e in repeats}, around)
+    if missing := {e.event_id for _, e in repeats} - found.keys():
+        found |= _look(store, "drain/originals", missing, {})
+    if found:
+        _note_earlier(store, found)
+    return found
+
+
+def _look(store: Store, name: str, event_ids: set[str], around: dict[str, object]) -> dict[str, Original]:
+    with store.visible("repeat_batch", pa.table({"event_id": pa.array(sorted(event_ids), pa.string())})):
+        return originals_of(store.rows(read_sql(name), around))
+
+
+def _note_earlier(store: Store, originals: dict[str, Original]) -> None:
+    arrivals = [original.arrival for original in originals.values()]
+    with store.visible("original_batch", pa.table({"completes": pa.array(arrivals, pa.int64())})):
+        add_earlier(originals, store.rows(read_sql("drain/earlier"), {"first": min(arrivals), "last": max(arrivals)}))
+
+
+def _hashes_of(store: Store, table: pa.Table) -> Hashes:
+    with store.visible("event_batch", table):
+        return _as_hashes(store.arrow("select hash(event_id) as h from event_batch"))
+
+
+def kept_ids(store: Store) -> KnownIds:
+    """The ids a store holds; a second for ten million of them."""
+    return KnownIds([_as_hashes(store.arrow("select hash(event_id) as h from events"))])
+
+
+def _as_hashes(table: pa.Table) -> Hashes:
+    hashes: Hashes = table["h"].to_numpy()
+    return hashes
+
+
+def _naively(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [row | {"stored_at": _naive(row["stored_at"])} for row in rows]
 
 
 def drained_position(store: Store) -> Position:
     """How far a store has drained the journal."""
     ((segment, offset),) = store.rows("select segment, position from drained")
     return Position(segment, offset)
-
-
-def _times(events: Sequence[tuple[int, Event]]) -> dict[str, object]:
-    """The stretches of time in which a repeat of these events can lie; flagged clocks apart, or one would span all."""
-    known = [_naive(e.called_at) for _, e in events if e.called_at and e.clock == "ok"]
-    ancient = [_naive(e.called_at) for _, e in events if e.called_at and e.clock == "ancient"]
-    future = [_naive(e.called_at) for _, e in events if e.called_at and e.clock == "future"]
-    return {
-        "first_called_at": min(known, default=None),
-        "last_called_at": max(known, default=None),
-        "last_ancient": max(ancient, default=None),
-        "first_future": min(future, default=None),
-        "some_untimed": any(e.called_at is None for _, e in events),
-    }
 
 
 def _naive(moment: datetime) -> datetime:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import time
+from pathlib import Path
 from typing import IO, Self
 
 import msgspec
@@ -14,6 +16,11 @@ from cowpath.home import Home
 
 PATIENCE_S = 0.5
 """Somebody who only looks whether the lock is held holds it for a moment; wait that long."""
+
+MOUNTS = Path("/proc/mounts")
+
+NETWORK = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "afs", "ceph", "glusterfs"})
+"""File systems of other machines: their locks and flushes do not hold what a store needs of them."""
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -31,7 +38,8 @@ class HomeLock:
 
     @classmethod
     def take(cls, home: Home) -> Self:
-        """Hold this home. HomeBusy where another process does, StoreDamaged where it cannot be written."""
+        """Hold this home. HomeBusy where another process does, StoreDamaged where it cannot be written or locked."""
+        refuse_network_file_system(home)
         try:
             home.root.mkdir(parents=True, exist_ok=True)
             file = home.lock.open("a+b")
@@ -80,11 +88,46 @@ def read_holder(home: Home) -> Holder:
 
 def busy(home: Home, holder: Holder) -> HomeBusy:
     """The one sentence for a home that is taken."""
+    if multiprocessing.parent_process():
+        return HomeBusy(
+            f"{home.root} has a collector in another process of this server ({holder.pid or 'unknown'}), and one file "
+            "has one writer: run uvicorn with one worker and without --reload, or use `cowpath up`"
+        )
     where = f" and listens on {holder.url}" if holder.url else ""
     return HomeBusy(
         f"{home.root} already has its collector: process {holder.pid or 'unknown'} holds it{where}; "
         "a home has one collector, so send to that one, stop it, or choose another --home"
     )
+
+
+def refuse_network_file_system(home: Home) -> None:
+    """StoreDamaged where the home lies on another machine, as far as this system says what is mounted where."""
+    kind = file_system_of(home.root.absolute(), mounts())
+    if kind in NETWORK:
+        raise StoreDamaged(
+            f"{home.root} lies on a network file system ({kind}), whose locks cannot keep a second writer out; "
+            "choose a folder on a disk of this machine with --home or COWPATH_HOME"
+        )
+
+
+def mounts() -> str:
+    """What is mounted where; empty where the system does not say."""
+    try:
+        return MOUNTS.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def file_system_of(path: Path, mounted: str) -> str:
+    """The type of the file system that holds a path, by the lines of /proc/mounts; the last mount of a place wins."""
+    found, depth = "", -1
+    real = path.resolve()
+    for line in mounted.splitlines():
+        _, place, kind, *_ = line.split()
+        at = Path(place.replace("\\040", " "))
+        if real.is_relative_to(at) and len(at.parts) >= depth:
+            found, depth = kind, len(at.parts)
+    return found
 
 
 def _locked(file: IO[bytes], *, patience_s: float, mode: int = fcntl.LOCK_EX) -> bool:

@@ -70,6 +70,7 @@ class UnreadBatch(msgspec.Struct):
 
     events: list[msgspec.Raw] = []
     rejected: list[Rejected] = []
+    sent_at: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class ExactBatch(msgspec.Struct, forbid_unknown_fields=True):

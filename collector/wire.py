@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, TypeVar, cast, get_args
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from collector.loose import Unusable, moment_of, number_of, text_of, utc_of, whole_of
 from collector.native import MAX_TEXT, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
 from collector.private import without_private
+from collector.skew import with_skew
 from cowpath.errors import InputError, TooLarge
 from cowpath.event import OUTCOME_ALIASES, TRIGGER_ALIASES, Event, Kind, Outcome, Rejected, Trigger
 
@@ -32,21 +34,27 @@ PLACES = (frozenset(NativeEvent.__struct_fields__) | OURS) - {"group"}
 
 Item = Event | Rejected
 Raw = msgspec.Raw | bytes
+Sent = datetime | int | float | None
 
 _exact = msgspec.json.Decoder(ExactEvent)
 _exact_list = msgspec.json.Decoder(list[ExactEvent])
 _exact_batch = msgspec.json.Decoder(ExactBatch)
 
 
-def read_events(body: bytes, *, as_lines: bool, limit: int) -> list[Item]:
-    """The items of a body in their order. InputError where it is not JSON at all, TooLarge past ``limit`` items."""
+def read_events(body: bytes, *, as_lines: bool, limit: int, now: datetime | None = None) -> list[Item]:
+    """The items of a body in their order. InputError where it is not JSON at all, TooLarge past ``limit`` items.
+
+    ``now`` is when it arrived: told against the batch's ``sent_at`` it gives the sender's clock skew.
+    """
     if as_lines:
         return [_read_item(line) for line in _within(limit, [line for line in body.splitlines() if line.strip()])]
     exact = _read_exactly(body)
     if exact is not None:
-        return [_event(native) for native in _within(limit, exact)]
-    raws, refused = _split(body)
-    return [*map(_read_item, _within(limit, raws)), *_within(limit, refused)]
+        events, sent_at = exact
+        return with_skew([_event(native) for native in _within(limit, events)], sent_at, now=now)
+    raws, refused, sent_at = _split(body)
+    items = [*map(_read_item, _within(limit, raws)), *_within(limit, refused)]
+    return with_skew(items, sent_at, now=now)
 
 
 def _within(limit: int, items: list[T]) -> list[T]:
@@ -55,30 +63,31 @@ def _within(limit: int, items: list[T]) -> list[T]:
     return items
 
 
-def _read_exactly(body: bytes) -> list[ExactEvent] | None:
+def _read_exactly(body: bytes) -> tuple[list[ExactEvent], Sent] | None:
     """The fast path: a list, a batch or one event, all well formed; else None."""
     with suppress(msgspec.DecodeError, RecursionError):
         if body.lstrip()[:1] == b"[":
-            return _exact_list.decode(body)
+            return _exact_list.decode(body), None
         with suppress(msgspec.ValidationError):
-            return _exact_batch.decode(body).events
-        return [_exact.decode(body)]
+            batch = _exact_batch.decode(body)
+            return batch.events, batch.sent_at
+        return [_exact.decode(body)], None
     return None
 
 
-def _split(body: bytes) -> tuple[list[Raw], list[Rejected]]:
-    """The items of a body, unread, and what its sender refused."""
+def _split(body: bytes) -> tuple[list[Raw], list[Rejected], Sent]:
+    """The items of a body, unread, what its sender refused, and when it was sent."""
     try:
         document = msgspec.json.decode(body, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
-        return _split_loosely(body), []
+        return _split_loosely(body), [], None
     if isinstance(document, list):
-        return [*document], []
+        return [*document], [], None
     if "events" not in document and "rejected" not in document:
-        return [body], []
+        return [body], [], None
     try:
         batch = msgspec.json.decode(body, type=UnreadBatch)
-        return [*batch.events], batch.rejected
+        return [*batch.events], batch.rejected, _moment_or_none(batch.sent_at)
     except msgspec.ValidationError as error:
         raise InputError(f"a batch is an object with a list of events: {error}") from None
 
@@ -92,6 +101,13 @@ def _split_loosely(body: bytes) -> list[Raw]:
     if isinstance(document, dict) and isinstance(document.get("events"), list):
         document = document["events"]
     return [_encoded(item) for item in (document if isinstance(document, list) else [document])]
+
+
+def _moment_or_none(sent_at: msgspec.Raw) -> Sent:
+    """An unreadable time of sending costs no event."""
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(sent_at, type=Sent)
+    return None
 
 
 def _encoded(item: object) -> bytes:
@@ -108,6 +124,11 @@ def _read_item(raw: Raw) -> Item:
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         return Rejected(code="bad_json", message=f"the item is not JSON: {error}")
+    return read_object(found)
+
+
+def read_object(found: object) -> Item:
+    """The event in a decoded item that is nearly a native one, or what is wrong with it."""
     if not isinstance(found, dict):
         return Rejected(code="not_an_object", message=f"an event is a JSON object, not {type(found).__name__}")
     try:

@@ -1,5 +1,5 @@
--- events, skill_alias -> usage.events: every event exactly once, its raw skill name resolved
--- The drain keeps ids apart by time; a repeat that came with another called_at is caught here, first one wins.
+-- completed_events, skill_alias -> usage.events: every event exactly once, complete, its raw skill name resolved
+-- The drain keeps each id once; homes written before it did may hold doubles: the first one wins.
 create table usage.events as
 with doubles as (
     select event_id, min(arrival) as first_arrival
@@ -11,8 +11,9 @@ select
     e.event_id, e.session_id, e.stream_id, e.seq, e.skill, e.called_at, e.stored_at, e.kind, e.trigger, e.outcome,
     e.duration_ms, e.batch_id, e.actor, e.agent, e.agent_version, e.source, e.confidence, e.suggested_by, e.clock,
     e.extra, e.arrival,
-    coalesce(a.skill_id, e.skill) as skill_id
-from events as e
+    coalesce(a.skill_id, e.skill) as skill_id,
+    e.sources
+from completed_events as e
 left join doubles as d on d.event_id = e.event_id
 left join usage.skill_alias as a on a.name = e.skill
 where d.event_id is null or d.first_arrival = e.arrival;
