@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from collector.cloudevents import CloudEvent
 from collector.native import NativeBatch, NativeEvent
 from collector.receipt import Receipt
 
@@ -43,6 +44,22 @@ ONE_OR_MANY = {
 """What one JSON body may be."""
 
 
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": words,
+        "content": {"application/json": {"schema": ref("ErrorDocument")}},
+    }
+    for status, words in {
+        413: "The body, before or after decompression, or the batch is over its limit.",
+        415: "A content type or encoding that is not taken.",
+        422: "Not JSON at all. A bad item among good ones is no error: the receipt names it.",
+        429: "Too many requests; Retry-After says when to try again.",
+        503: "Too much waits for the disk, or the collector is stopping; nothing was stored; see Retry-After.",
+    }.items()
+}
+"""The errors of every route that takes events in."""
+
+
 def native_schema() -> dict[str, Any]:
     """The native event as JSON Schema 2020-12."""
     _, components = msgspec.json.schema_components([NativeEvent], ref_template="#/$defs/{name}")
@@ -52,7 +69,7 @@ def native_schema() -> dict[str, Any]:
 
 def component_schemas() -> dict[str, Any]:
     """Every schema the OpenAPI document refers to, by name."""
-    types = [NativeEvent, NativeBatch, Receipt, ErrorDocument]
+    types = [NativeEvent, NativeBatch, CloudEvent, Receipt, ErrorDocument]
     _, components = msgspec.json.schema_components(types, ref_template=PLACE + "{name}")
     return components | {"NativeEvent": _named(components["NativeEvent"])}
 

@@ -113,7 +113,7 @@ def test_health_and_readiness_and_the_exact_schema_are_served(client: httpx.Clie
     assert schema["anyOf"] == [{"required": ["skill_id"]}, {"required": ["skill"]}]
     assert {"event_id", "seq", "ts", "actor", "outcome", "suggested_by"} <= set(schema["properties"])
     body = document["paths"]["/v1/events"]["post"]["requestBody"]["content"]
-    assert set(body) == {"application/json", "application/x-ndjson"}
+    assert {"application/json", "application/x-ndjson", "application/cloudevents+json"} < set(body)
     for name in references(document):
         assert name in document["components"]["schemas"]
     event = document["components"]["schemas"]["NativeEvent"]["properties"]

@@ -1,0 +1,129 @@
+"""The hooks over HTTP. An agent waits for the answer and reads it, so it is ``{}`` for all that can be read."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from collector.exchange import collector_of, json_answer, plain_body_of, settings_of
+from collector.hooks import claude_code, codex, copilot, cursor, gemini, opencode
+from collector.hooks.payload import Adapter, Item, Known, payloads_of
+from collector.schemas import ERRORS
+from cowpath.errors import CowpathError
+from cowpath.event import Rejected, utc_now
+from cowpath.skill import Catalogue, read_catalogue
+
+router = APIRouter()
+
+ACTOR_HEADER = "X-Cowpath-Actor"
+"""Who the agent works for; payloads do not say it. Kept as a keyed hash only."""
+
+READERS: dict[str, Adapter] = {
+    "claude-code": claude_code.read,
+    "codex": codex.read,
+    "cursor": cursor.read,
+    "gemini": gemini.read,
+    "copilot": copilot.read,
+    "opencode": opencode.read,
+}
+"""Harness, as its route names it -> the adapter of its payloads."""
+
+PAYLOAD = {
+    "requestBody": {
+        "required": True,
+        "description": "The payload as the harness makes it, or a list of payloads; any content type is read as JSON.",
+        "content": {
+            "application/json": {
+                "schema": {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]}
+            }
+        },
+    }
+}
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Read; what told of a skill is on disk. Never anything but an empty object.",
+        "content": {"application/json": {"schema": {"type": "object", "maxProperties": 0}}},
+    },
+    **ERRORS,
+    422: ERRORS[422] | {"description": "Not JSON at all."},
+}
+
+
+@router.post("/v1/hooks/claude-code", openapi_extra=PAYLOAD, responses=ANSWERS)
+async def claude_code_hook(request: Request) -> Response:
+    """Take in a payload of Claude Code."""
+    return await _take_in(request, "claude-code")
+
+
+@router.post("/v1/hooks/codex", openapi_extra=PAYLOAD, responses=ANSWERS)
+async def codex_hook(request: Request) -> Response:
+    """Take in a payload of Codex."""
+    return await _take_in(request, "codex")
+
+
+@router.post("/v1/hooks/cursor", openapi_extra=PAYLOAD, responses=ANSWERS)
+async def cursor_hook(request: Request) -> Response:
+    """Take in a payload of Cursor."""
+    return await _take_in(request, "cursor")
+
+
+@router.post("/v1/hooks/gemini", openapi_extra=PAYLOAD, responses=ANSWERS)
+async def gemini_hook(request: Request) -> Response:
+    """Take in a payload of Gemini CLI."""
+    return await _take_in(request, "gemini")
+
+
+@router.post("/v1/hooks/copilot", openapi_extra=PAYLOAD, responses=ANSWERS)
+async def copilot_hook(request: Request) -> Response:
+    """Take in a payload of GitHub Copilot."""
+    return await _take_in(request, "copilot")
+
+
+@router.post("/v1/hooks/opencode", openapi_extra=PAYLOAD, responses=ANSWERS)
+async def opencode_hook(request: Request) -> Response:
+    """Take in a payload of OpenCode."""
+    return await _take_in(request, "opencode")
+
+
+async def _take_in(request: Request, harness: str) -> Response:
+    """Overload is a 503, which no harness stops for: so a command hook beside it knows that it must spool."""
+    body = await plain_body_of(request)
+    known = _known(request)
+    items: list[Item] = []
+    for payload in payloads_of(body, limit=settings_of(request).max_batch_events):
+        items += [payload] if isinstance(payload, Rejected) else READERS[harness](payload, known)
+    if items:
+        await collector_of(request).take_in_async(items)
+    return json_answer({})
+
+
+def _known(request: Request) -> Known:
+    catalogue = _catalogue(collector_of(request).home.catalogue)
+    names = catalogue.alias_of
+    return Known(
+        now=utc_now(),
+        is_skill=names.__contains__,
+        has_catalogue=bool(names),
+        actor=request.headers.get(ACTOR_HEADER) or None,
+    )
+
+
+def _catalogue(path: Path) -> Catalogue:
+    """The catalogue as it is now; read again only when the file has changed."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return Catalogue()
+    return _read(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, changed_ns: int, size: int) -> Catalogue:
+    try:
+        return read_catalogue(path)
+    except (CowpathError, OSError):
+        # A broken catalogue is the synchronisation's to tell; without one, calls are still taken.
+        return Catalogue()

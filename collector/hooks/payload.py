@@ -1,0 +1,125 @@
+"""What the payloads of all harnesses have in common: reading them, and their values, with good will."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from collector.loose import Unusable, moment_of, number_of, text_of
+from cowpath.errors import InputError, TooLarge
+from cowpath.event import Event, Rejected
+
+Item = Event | Rejected
+Payload = Mapping[str, Any]
+
+INFERRED = 0.8
+"""How sure it is that an agent which read a SKILL.md uses that skill."""
+
+SKILL_FILE = re.compile(r"(?:^|[\\/\s\"'=(])skills[\\/](?:[^\\/\"';|&<>]+[\\/])*?([^\\/\"';|&<>]+)[\\/]SKILL\.md\b")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What an adapter may know beside the payload: our clock, and which names the catalogue has."""
+
+    now: datetime
+    is_skill: Callable[[str], bool] = lambda name: False
+    has_catalogue: bool = False
+    actor: str | None = None
+
+
+Adapter = Callable[[Payload, Known], list[Item]]
+
+
+def payloads_of(body: bytes, *, limit: int) -> list[Payload | Rejected]:
+    """The objects of a body: one, or a list of them. InputError where it is not JSON at all."""
+    document = _document(body)
+    found = document if isinstance(document, list) else [document]
+    if len(found) > limit:
+        raise TooLarge(f"{len(found)} payloads in one request; send at most {limit} at once")
+    return [payload if isinstance(payload, dict) else _no_object(payload) for payload in found]
+
+
+def _document(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        # Tool results cut in the middle of an emoji leave half a surrogate, which only json lets pass.
+        return json.loads(body.decode(errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"the body is not JSON: {error}") from None
+
+
+def _no_object(value: object) -> Rejected:
+    return Rejected(code="not_an_object", message=f"a payload is a JSON object, not {type(value).__name__}")
+
+
+def text(payload: object, *names: str) -> str:
+    """The first of these fields that holds text or a whole number, else ''."""
+    for name in names:
+        value = payload.get(name) if isinstance(payload, Mapping) else None
+        try:
+            found = text_of(name, value)
+        except Unusable:
+            continue
+        if found:
+            return found.encode(errors="replace").decode()
+    return ""
+
+
+def inner(payload: object, *names: str) -> Payload:
+    """The first of these fields that holds an object, also one written as text; else an empty one."""
+    for name in names:
+        value = payload.get(name) if isinstance(payload, Mapping) else None
+        if isinstance(value, str) and value.lstrip().startswith("{"):
+            try:
+                value = msgspec.json.decode(value)
+            except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+                continue
+        if isinstance(value, Mapping):
+            return value
+    return {}
+
+
+def duration_ms(payload: Payload, *names: str) -> float | None:
+    """The first of these fields that holds a length of time."""
+    for name in names:
+        try:
+            found = number_of(name, payload.get(name))
+        except Unusable:
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def called_at(payload: Payload) -> datetime | None:
+    """The agent's clock, where it is told."""
+    try:
+        return moment_of("timestamp", payload.get("timestamp"))
+    except Unusable:
+        return None
+
+
+def facts(payload: Payload, *names: str) -> dict[str, Any]:
+    """The named fields that hold text, for ``extra``."""
+    return {name: found for name in names if (found := text(payload, name))}
+
+
+def command_name(words: str) -> str:
+    """'/deploy now' -> 'deploy'."""
+    first = words.split(maxsplit=1)
+    return first[0].lstrip("/") if first else ""
+
+
+def skills_read(text_with_paths: str) -> Iterator[str]:
+    """The skills whose SKILL.md a path or a command names, each once; a skill is called as its directory."""
+    yield from dict.fromkeys(match.strip() for match in SKILL_FILE.findall(text_with_paths[:65_536]))
