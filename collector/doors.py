@@ -105,8 +105,19 @@ class HttpDoor:
                 time.sleep(error.retry_after_s)
 
 
-def ask(url: str, method: str, path: str, body: bytes = b"", *, key: str = "", timeout_s: float = 600.0) -> dict[str, Any]:
-    """One request to a collector on this machine; its error documents come back as our errors.
+def ask(
+    url: str, method: str, path: str, body: bytes = b"", *, key: str = "", timeout_s: float = 600.0
+) -> dict[str, Any]:
+    """One request to a collector on this machine; its error documents come back as our errors."""
+    answer = ask_bytes(url, method, path, body, key=key, timeout_s=timeout_s)
+    try:
+        return msgspec.json.decode(answer, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise CowpathError("the collector answered without a JSON document") from error
+
+
+def ask_bytes(url: str, method: str, path: str, body: bytes = b"", *, key: str = "", timeout_s: float = 600.0) -> bytes:
+    """The same, and the answer as it came.
 
     Not through urllib: that would ask a proxy from the environment for the way to this machine.
     """
@@ -118,22 +129,22 @@ def ask(url: str, method: str, path: str, body: bytes = b"", *, key: str = "", t
     try:
         connection.request(method, path, body or None, headers)
         response = connection.getresponse()
-        document = response.read()
+        answer = response.read()
     except OSError as error:
         raise HomeBusy(f"the collector at {url} does not answer: {error}; try again") from error
     finally:
         connection.close()
-    return _answer(response, document)
-
-
-def _answer(response: http.client.HTTPResponse, document: bytes) -> dict[str, Any]:
-    try:
-        answer = msgspec.json.decode(document, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise CowpathError(f"the collector answered {response.status} without a JSON document") from error
-    if response.status >= 400 and "error" in answer:
-        raise _error_of(answer["error"], retry_after=response.getheader("Retry-After"))
+    if response.status >= 400:
+        raise _refusal(response, answer)
     return answer
+
+
+def _refusal(response: http.client.HTTPResponse, answer: bytes) -> CowpathError:
+    try:
+        document = msgspec.json.decode(answer, type=dict[str, Any])["error"]
+    except (msgspec.DecodeError, KeyError):
+        return CowpathError(f"the collector answered {response.status} without a JSON document")
+    return _error_of(document, retry_after=response.getheader("Retry-After"))
 
 
 def _error_of(document: dict[str, Any], *, retry_after: str | None) -> CowpathError:

@@ -77,10 +77,6 @@ class Store:
         """All rows of a query as an Arrow table."""
         return self._connection.execute(sql, dict(parameters) if parameters else None).to_arrow_table()
 
-    def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
-        """All rows of a query as an Arrow table."""
-        return self._connection.execute(sql, dict(parameters) if parameters else None).to_arrow_table()
-
     def frame(self, sql: str, parameters: Mapping[str, object] | None = None) -> pl.DataFrame:
         """All rows of a query as a polars frame."""
         import polars as pl

@@ -12,4 +12,4 @@ def session_calls(settings: Settings, session: str) -> list[str]:
     from cowpath.store import Store, read_sql  # DuckDB is not needed where only skills are named
 
     with Store.open(settings.at.usage, read_only=True, threads=1) as store:
-        return [skill_id for (skill_id,) in store.rows(read_sql("questions/session_calls"), {"session": session})]
+        return [skill_id for (skill_id,) in store.rows(read_sql("answer/session_calls"), {"session": session})]

@@ -15,15 +15,21 @@ from cowpath.errors import CowpathError, InputError
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("cowpath.cli.serve:up", "Serve the collector and the ranker on one port."),
-    "import": ("cowpath.cli.intake:import_", "Import calls that were made before: agent history, JSON lines."),
+    "import": ("cowpath.cli.intake:import_", "Import calls that were made before: agent history, JSON lines, CSV."),
     "catalogue": ("cowpath.cli.intake:catalogue", "Read libraries of SKILL.md files into the catalogue."),
     "publish": ("cowpath.cli.serve:publish", "Publish usage.duckdb, the copy that analysts and the miner read."),
     "status": ("cowpath.cli.serve:status", "What this installation holds, and whether its collector runs."),
+    "hook": ("cowpath.cli.hooks:hook", "What an agent's command hook runs: spool one payload, ship what waits."),
+    "hooks": ("cowpath.cli.hooks:hooks", "Tell Claude Code to report its skill calls."),
+    "keys": ("cowpath.cli.keys:keys", "Give out keys, list them, revoke them."),
+    "erase": ("cowpath.cli.erase:erase", "Erase an actor, a session, or what is older than some days, everywhere."),
     "mine": ("cowpath.cli.learn:mine", "Learn edges and the next-skill model from the published calls."),
     "search": ("cowpath.cli.ask:search", "Find skills for a request in words."),
     "next": ("cowpath.cli.ask:next_", "What comes next after these skills, and why."),
     "why": ("cowpath.cli.why:why", "The evidence of a pair, also where there is no edge."),
     "eval": ("cowpath.cli.evaluate:eval_", "Measure suggestions, retrieval and edges on a data set."),
+    "sql": ("cowpath.cli.sql:sql", "Ask ready questions, or run queries, over the published tables and views."),
+    "export": ("cowpath.cli.sql:export", "Write the published copy as Parquet, one partition a day."),
     "help-json": ("cowpath.cli.describe:help_json", "Every command, argument and option as one JSON document."),
 }
 """Command -> (where it lives, its line of help). Nothing is imported until a command is called."""
