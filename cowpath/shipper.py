@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
 from itertools import groupby
 from urllib.parse import urlsplit
+
+from cowpath.spool import DROPPED, EVENTS, addressed, documents
 
 REFUSED = frozenset({400, 413, 415, 422})
 """What the collector will say again, however often it is asked. Everything else may become better."""
 
-DROPPED = "dropped"
 MOST_WAIT_S = 300.0
 
 
@@ -35,7 +35,7 @@ class Shipper:
 
     def send(self, lines: list[bytes]) -> None:
         """Return when a collector has them all on disk, or said that it will never take them; else NotNow."""
-        for path, bodies in groupby(map(_split, lines), key=lambda pair: pair[0]):
+        for path, bodies in groupby(map(addressed, lines), key=lambda pair: pair[0]):
             if path:
                 self._send_to(path, [body for _, body in bodies])
             else:
@@ -47,11 +47,11 @@ class Shipper:
             self._connection = None
 
     def _send_to(self, path: str, bodies: list[bytes]) -> None:
-        for document in requests(path, bodies):
-            status, answer = self._post("/v1/events" if path == DROPPED else path, document)
+        for document in documents(path, bodies):
+            status, answer = self._post(EVENTS if path == DROPPED else path, document)
             if status < 300:
                 self.refused += 0 if path == DROPPED else _rejected(answer)
-            elif len(bodies) > 1 and path == "/v1/events":
+            elif len(bodies) > 1 and path == EVENTS:
                 # One of them spoils the rest: each for itself.
                 for body in bodies:
                     self._send_to(path, [body])
@@ -75,31 +75,6 @@ class Shipper:
             return response.status, answer
         wait_s = _seconds(response.getheader("Retry-After"))
         raise NotNow(f"the collector answered {response.status}", wait_s=wait_s)
-
-
-def requests(path: str, bodies: list[bytes]) -> Iterator[bytes]:
-    """The bodies to post: events share one request, a hook's payloads are one request each."""
-    if path == "/v1/events":
-        yield b'{"schema_version":1,"events":[' + b",".join(bodies) + b"]}"
-    elif path == DROPPED:
-        yield b'{"schema_version":1,"events":[],"rejected":[' + b",".join(bodies) + b"]}"
-    else:
-        yield from bodies
-
-
-def _split(line: bytes) -> tuple[str, bytes]:
-    """(path, body) of a line ``event {...}``, ``hook/DIALECT {...}`` or ``dropped/N {...}``; '' where it is none."""
-    kind, _, body = line.partition(b" ")
-    name, _, rest = kind.decode("ascii", "replace").partition("/")
-    path = {"event": "/v1/events", "hook": f"/v1/hooks/{rest}", "dropped": DROPPED}.get(name, "")
-    return (path, body) if path and _is_object(body) else ("", body)
-
-
-def _is_object(body: bytes) -> bool:
-    try:
-        return isinstance(json.loads(body), dict)
-    except ValueError:
-        return False
 
 
 def _rejected(answer: bytes) -> int:

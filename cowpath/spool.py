@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,10 @@ SEGMENT_BYTES = 2**20
 BATCH_LINES = 500
 BATCH_BYTES = 2**20
 PATTERN = "*.spool"
+
+EVENTS = "/v1/events"
+DROPPED = "dropped"
+"""Stands for a path: these lines go to ``EVENTS`` too, as what their sender refused."""
 
 Send = Callable[[list[bytes]], None]
 """Hands lines to a collector; returns when it has them, raises where it has not."""
@@ -54,14 +59,20 @@ class Spool:
             if self._fsync:
                 os.fsync(self._own.fd)
 
-    def ship(self, send: Send) -> None:
+    def ship(self, send: Send, *, most_lines: int = BATCH_LINES) -> None:
         """Send everything that waits: what others left, oldest first, then our own. Stops at the first failure."""
         for file in self.left_behind():
             with file:
-                for lines, _ in file.batches(0):
-                    send(lines)
+                sent = 0
+                try:
+                    for lines, sent_then in file.batches(0, most_lines):
+                        send(lines)
+                        sent = sent_then
+                except BaseException:
+                    file.shorten(sent)
+                    raise
                 file.remove()
-        while self._ship_own(send):
+        while self._ship_own(send, most_lines):
             pass
 
     def left_behind(self) -> Iterator[_File]:
@@ -88,11 +99,11 @@ class Spool:
             os.close(self._own.fd)
             self._own = None
 
-    def _ship_own(self, send: Send) -> bool:
+    def _ship_own(self, send: Send, most_lines: int) -> bool:
         """Send the next batch of our own file; whether there may be more."""
         with self._lock:
             own = self._own
-            batch = next(own.batches(self._sent), None) if own else None
+            batch = next(own.batches(self._sent, most_lines), None) if own else None
         if own is None or batch is None:
             return False
         lines, end = batch
@@ -119,6 +130,8 @@ class Spool:
             return
         if self._own.size() == 0:
             self._own.remove()
+        else:
+            self._own.shorten(self._sent)
         os.close(self._own.fd)
         self._own = None
 
@@ -129,7 +142,7 @@ class Spool:
         for file in self.left_behind() if excess > 0 else ():
             with file:
                 excess -= file.size()
-                dropped += sum(_count(line) for lines, _ in file.batches(0) for line in lines)
+                dropped += sum(_count(line) for lines, _ in file.batches(0, BATCH_LINES) for line in lines)
                 file.remove()
             if excess <= 0:
                 break
@@ -187,10 +200,10 @@ class _File:
             os.ftruncate(self.fd, size)
             raise OSError(f"no room for a line of {len(line)} bytes in {self.path}")
 
-    def batches(self, start: int) -> Iterator[tuple[list[bytes], int]]:
+    def batches(self, start: int, most_lines: int) -> Iterator[tuple[list[bytes], int]]:
         """Whole lines from ``start`` on, with the place where each batch ends; a torn last line is left out."""
         while chunk := os.pread(self.fd, BATCH_BYTES, start):
-            lines = chunk.splitlines(keepends=True)[:BATCH_LINES]
+            lines = chunk.splitlines(keepends=True)[:most_lines]
             whole = [line for line in lines if line.endswith(b"\n")]
             if not whole:
                 return
@@ -203,6 +216,17 @@ class _File:
         if size and os.pread(self.fd, 1, size - 1) != b"\n":
             self.append(b"\n")
 
+    def shorten(self, sent: int) -> None:
+        """Leave out what was sent. A kill in between leaves both files: repeats, no loss."""
+        rest = os.pread(self.fd, self.size() - sent, sent) if sent else b""
+        if rest:
+            fd = os.open(self.path.with_name(f"{self.path.stem}+.spool"), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                if os.write(fd, rest) == len(rest):
+                    self.remove()
+            finally:
+                os.close(fd)
+
     def size(self) -> int:
         return os.fstat(self.fd).st_size
 
@@ -210,10 +234,35 @@ class _File:
         self.path.unlink(missing_ok=True)
 
 
+def addressed(line: bytes) -> tuple[str, bytes]:
+    """(path, body) of a line ``event {...}``, ``hook/DIALECT {...}`` or ``dropped/N {...}``; '' where it is none."""
+    kind, _, body = line.partition(b" ")
+    name, _, rest = kind.decode("ascii", "replace").partition("/")
+    path = {"event": EVENTS, "hook": f"/v1/hooks/{rest}", "dropped": DROPPED}.get(name, "")
+    return (path, body) if path and _is_object(body) else ("", body)
+
+
+def documents(path: str, bodies: list[bytes]) -> Iterator[bytes]:
+    """The bodies to post: events share one request, a hook's payloads are one request each."""
+    if path == EVENTS:
+        yield b'{"schema_version":1,"events":[' + b",".join(bodies) + b"]}"
+    elif path == DROPPED:
+        yield b'{"schema_version":1,"events":[],"rejected":[' + b",".join(bodies) + b"]}"
+    else:
+        yield from bodies
+
+
 def notice(dropped: int) -> bytes:
     """The line that stands for lines that were dropped; the collector keeps it as a dead letter."""
     message = f"{dropped} events were dropped: the spool was full"
     return f'dropped/{dropped} {{"code":"spool_full","message":"{message}","source":"spool"}}\n'.encode()
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except ValueError:
+        return False
 
 
 def _count(line: bytes) -> int:

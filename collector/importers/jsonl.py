@@ -29,7 +29,7 @@ def import_jsonl(lines: Iterable[bytes], sink: Sink) -> dict[str, Any]:
     return {"files": 1, **shipment.document()}
 
 
-def read_events(lines: Iterable[bytes]) -> Iterator[Event | Rejected]:
+def read_events(lines: Iterable[bytes], *, source: str = SOURCE) -> Iterator[Event | Rejected]:
     """An event or a rejection for every line that is not blank, in order, read as the collector reads its posts.
 
     A line without an id of its own gets one derived from its session, stream, seq and skill, so the same
@@ -41,14 +41,14 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Event | Rejected]:
         for item in wire.read_events(line, as_lines=True, limit=MOST_ITEMS):
             if isinstance(item, Rejected):
                 message = f"line {number}: {item.message}"
-                yield msgspec.structs.replace(item, message=message, index=number - 1, source=SOURCE)
+                yield msgspec.structs.replace(item, message=message, index=number - 1, source=source)
             else:
-                yield _ours(item, equals)
+                yield _ours(item, equals, source)
 
 
-def _ours(event: Event, equals: Counter[tuple[str, ...]]) -> Event:
+def _ours(event: Event, equals: Counter[tuple[str, ...]], source: str) -> Event:
     """The event with an id for ever, and this source where it names none."""
-    source = SOURCE if event.source == UNSAID else event.source
+    source = source if event.source == UNSAID else event.source
     return msgspec.structs.replace(event, event_id=event.event_id or _id(event, equals), source=source)
 
 

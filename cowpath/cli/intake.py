@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ SHOWN = 20
 
 @click.group("import")
 def import_() -> None:
-    """Import calls that were made before: agent history, JSON lines. Importing twice adds nothing."""
+    """Import calls that were made before: agent history, JSON lines, CSV. Importing twice adds nothing."""
 
 
 @import_.command()
@@ -72,6 +72,75 @@ def jsonl(events: Path, skills: Path | None, home: str | None, as_json: bool) ->
         catalogue = {"catalogue": msgspec.to_builtins(report), "embeddings": embed(settings)}
     with open_door(settings) as door:
         document = import_jsonl(_lines(events, "calls"), door) | catalogue
+    show(document, lambda: _import_page(document), as_json=as_json)
+
+
+@import_.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@with_home
+@with_json
+def codex(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+    """Import Codex rollouts, by default ~/.codex/sessions.
+
+    Skills named with $NAME are certain; a SKILL.md that a command read is taken with confidence 0.7.
+    """
+    from collector.importers.codex import DEFAULT_FOLDER, import_codex
+
+    _import(partial(import_codex, paths or (Path(DEFAULT_FOLDER),)), "rollouts", home, as_json=as_json)
+
+
+@import_.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@with_home
+@with_json
+def gemini(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+    """Import Gemini CLI chats, by default ~/.gemini/tmp, or its telemetry written to a file."""
+    from collector.importers.gemini import DEFAULT_FOLDER, import_gemini
+
+    _import(partial(import_gemini, paths or (Path(DEFAULT_FOLDER),)), "files", home, as_json=as_json)
+
+
+@import_.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--include", multiple=True, type=click.Choice(["tools"]), help="Also take ordinary tools, as tool:NAME.")
+@with_home
+@with_json
+def terminus(paths: tuple[Path, ...], include: tuple[str, ...], home: str | None, as_json: bool) -> None:
+    """Import trajectories of benchmark runs (ATIF, as Harbor and Terminal-Bench write them)."""
+    from collector.importers.terminus import import_terminus
+
+    _import(partial(import_terminus, paths, tools=bool(include)), "trajectories", home, as_json=as_json)
+
+
+@import_.command("csv")
+@click.argument("path", metavar="FILE", type=FILE)
+@click.option("--column", "columns", multiple=True, metavar="FIELD=HEADER", help="Where a field stands; repeatable.")
+@click.option("--delimiter", default="", help="Between two cells; by default what the header has most of.")
+@with_home
+@with_json
+def csv_(path: Path, columns: tuple[str, ...], delimiter: str, home: str | None, as_json: bool) -> None:
+    """Import calls from CSV with a header: session_id, skill_id, and the other fields of JSON lines."""
+    from collector.doors import open_door
+    from collector.importers.csv import import_csv
+
+    pairs = [column.partition("=") for column in columns]
+    if not all(field and header for field, _, header in pairs):
+        raise click.BadParameter("give FIELD=HEADER, as in session_id=conversation", param_hint="--column")
+    if len(delimiter) > 1:
+        raise click.BadParameter("give one character", param_hint="--delimiter")
+    with open_door(settings_of(home)) as door:
+        texts = (line.decode("utf-8-sig", errors="replace") for line in _lines(path, "calls"))
+        document = import_csv(texts, door, columns={f: header for f, _, header in pairs}, delimiter=delimiter)
+    show(document, lambda: _import_page(document), as_json=as_json)
+
+
+def _import(run: Callable[..., dict[str, Any]], label: str, home: str | None, *, as_json: bool) -> None:
+    """Import files into a home, with a progress bar, and show the counts."""
+    from collector.doors import open_door
+
+    settings = settings_of(home)
+    with open_door(settings) as door:
+        document = run(door, settings.at, progress=partial(progress, label=label))
     show(document, lambda: _import_page(document), as_json=as_json)
 
 

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -156,6 +157,9 @@ def test_the_order_stays_over_processes_and_files(tell: Callable[..., Told], spo
             for name in names:
                 client.record(name, "s1")
             client.close(0)
+        for thread in threading.enumerate():
+            if thread.name == "cowpath":
+                thread.join(20)
     told = tell()
     with Client(told.url, spool) as client:
         client.record("e", "s1")
