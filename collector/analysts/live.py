@@ -21,9 +21,7 @@ MADE = "create table usage."
 """How every statement of sql/publish begins to say what it makes."""
 
 LIVE_NAMES = """
-    select table_name from duckdb_tables() where database_name = 'live'
-    union all
-    select view_name from duckdb_views() where database_name = 'live' and not internal
+    select table_name from information_schema.tables where table_catalog = 'live' and table_schema = 'main'
 """
 
 
