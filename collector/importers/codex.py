@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from collector.identity import tool_call
 from collector.importers.files import Progress, import_files
 from collector.importers.reads import CONFIDENCE, skills_read
 from collector.importers.shipment import Sink
@@ -101,7 +102,7 @@ class _Reader:
         call_id = _text(payload.get("call_id")) or _text(payload.get("id"))
         self.batch = self.batch or call_id
         for name in skills_read(command_of(payload)) if call_id else ():
-            event_id = derived_id("codex", self.session_id, call_id, name)
+            event_id = tool_call(AGENT, self.session_id, call_id, name)
             self.calls.append(_Call(event_id, name, at, call_id, self.batch))
 
     def _returned(self, payload: dict[str, Any]) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from collector.hooks.gemini import AGENT, LOG, TOOL, read_log
+from collector.hooks.payload import Known
+from collector.identity import tool_call
 from collector.importers.files import Progress, import_files
 from collector.importers.shipment import Sink
 from collector.importers.transcript import moment
-from cowpath.event import Event, Outcome, derived_id
+from cowpath.event import Event, Outcome, Rejected, utc_now
 from cowpath.home import Home
 
-AGENT = "gemini-cli"
 DEFAULT_FOLDER = "~/.gemini/tmp"
 PATTERNS = ("session-*.json", "session-*.jsonl", "telemetry*.log", "telemetry*.json")
-
-SKILL_TOOL = "activate_skill"
-TOOL_CALL = "gemini_cli.tool_call"
 
 CHAT_OUTCOMES: dict[str, Outcome] = {"success": "ok", "error": "error", "cancelled": "denied"}
 
@@ -29,15 +27,14 @@ def import_gemini(paths: Sequence[Path], sink: Sink, home: Home, *, progress: Pr
     return import_files(paths, PATTERNS, read_file, sink, home, variant="gemini", progress=progress)
 
 
-def read_file(path: Path) -> list[Event]:
+def read_file(path: Path) -> list[Event | Rejected]:
     """The calls of one file, whichever of the two kinds it is."""
-    events: list[Event] = []
+    events: list[Event | Rejected] = []
     for document in documents(path.read_text(encoding="utf-8", errors="replace")):
         if isinstance(document.get("messages"), list):
             events += chat_events(document)
         else:
-            event = telemetry_event(document)
-            events += [event] if event else []
+            events += telemetry_events(document)
     return events
 
 
@@ -55,27 +52,14 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
         place = text.find("{", end) if end >= 0 else -1
 
 
-def telemetry_event(record: dict[str, Any]) -> Event | None:
-    """The skill call of a log record, or of its attributes alone; None for every other record."""
+def telemetry_events(record: dict[str, Any]) -> list[Event | Rejected]:
+    """The skill call of a log record, or of its attributes alone; nothing for every other record."""
     held = record.get("attributes")
     attributes = held if isinstance(held, dict) else record
-    if attributes.get("event.name") != TOOL_CALL or attributes.get("function_name") != SKILL_TOOL:
-        return None
-    skill, session_id = skill_of(attributes.get("function_args")), attributes.get("session.id")
-    if not skill or not isinstance(session_id, str):
-        return None
-    prompt_id, time = attributes.get("prompt_id"), attributes.get("event.timestamp")
-    return Event(
-        event_id=derived_id("gemini", session_id, prompt_id or time or "", skill),
-        session_id=session_id,
-        skill=skill,
-        called_at=moment(time) or _moment_of_parts(record.get("hrTime")),
-        trigger="agent",
-        outcome=outcome_of(attributes),
-        duration_ms=_number(attributes.get("duration_ms")),
-        agent=AGENT,
-        source="gemini-telemetry",
-    )
+    if attributes.get("event.name") != LOG:
+        return []
+    time = {"timestamp": attributes.get("event.timestamp") or _time_of_parts(record.get("hrTime"))}
+    return read_log(time | attributes, Known(now=utc_now()))
 
 
 def chat_events(chat: dict[str, Any]) -> Iterator[Event]:
@@ -84,12 +68,12 @@ def chat_events(chat: dict[str, Any]) -> Iterator[Event]:
     seq = 0
     for message in chat["messages"] if isinstance(session_id, str) else ():
         calls = message.get("toolCalls") if isinstance(message, dict) else None
-        skills = [c for c in calls or () if isinstance(c, dict) and c.get("name") == SKILL_TOOL and c.get("id")]
+        skills = [c for c in calls or () if isinstance(c, dict) and c.get("name") == TOOL and c.get("id")]
         for call in skills:
             skill = skill_of(call.get("args"))
             if skill:
                 yield Event(
-                    event_id=derived_id("gemini-chat", session_id, call["id"]),
+                    event_id=tool_call("gemini-chat", str(session_id), str(call["id"]), skill),
                     session_id=str(session_id),
                     seq=seq,
                     skill=skill,
@@ -114,23 +98,8 @@ def skill_of(arguments: Any) -> str:
     return name if isinstance(name, str) else ""
 
 
-def outcome_of(attributes: dict[str, Any]) -> Outcome:
-    """How a call ended; booleans come as text too."""
-    if attributes.get("decision") == "reject":
-        return "denied"
-    return {"true": "ok", "false": "error"}.get(str(attributes.get("success")).lower(), "unknown")  # type: ignore[return-value]  # the values are outcomes
-
-
-def _number(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if number >= 0 else None
-
-
-def _moment_of_parts(parts: Any) -> datetime | None:
+def _time_of_parts(parts: Any) -> float | None:
     """OpenTelemetry's JavaScript clock: [seconds, nanoseconds]."""
     if isinstance(parts, list) and len(parts) == 2 and all(isinstance(part, int) for part in parts):
-        return datetime.fromtimestamp(parts[0] + parts[1] / 1e9, UTC)
+        return float(parts[0] + parts[1] / 1e9)
     return None

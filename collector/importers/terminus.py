@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from collector.identity import claude_call
 from collector.importers.files import Progress, import_files
 from collector.importers.reads import CONFIDENCE, skills_read
 from collector.importers.shipment import Sink
@@ -113,7 +114,7 @@ def outcome_of(step: dict[str, Any], call_id: str) -> Outcome:
 def _id(session_id: str, stream_id: str, call_id: str, name: str) -> str:
     """A Claude Code call keeps the id that its transcript and its hooks derive too."""
     if call_id.startswith("toolu_"):
-        return derived_id("claude", call_id)
+        return claude_call(call_id)
     return derived_id(SOURCE, session_id, stream_id, call_id, name)
 
 

@@ -9,20 +9,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from collector.hooks import claude_code
+from collector.hooks.payload import Known
 from cowpath import hook, hooks
 from cowpath.cli import main
+from cowpath.client import Client
 from cowpath.errors import BadFile, HomeBusy
+from cowpath.event import Event, Rejected
+from cowpath.home import Home
 from cowpath.spool import Spool
+from cowpath.store import Store
 
 REPOSITORY = Path(__file__).parents[2]
 PLUGIN = REPOSITORY / "plugin"
 URL = "http://127.0.0.1:8710"
+NOON = datetime(2026, 11, 30, 12, tzinfo=UTC)
 NOWHERE = "http://127.0.0.1:9"
 
 SKILL = {
@@ -366,8 +374,40 @@ def test_the_plugin_keeps_the_rules_of_its_format() -> None:
             assert "user_config" not in json.dumps(entry)
 
 
-def test_every_event_the_plugin_reports_is_one_the_hook_keeps() -> None:
-    assert set(hooks.EVENTS) <= hook.TOOL_EVENTS | hook.OTHER_EVENTS
+@pytest.mark.data
+def test_every_event_the_plugin_reports_is_kept_by_the_hook_and_read_by_the_collector(samples: Path) -> None:
+    """What the hook leaves out changes nothing but the words: the same call, with the same id, comes out."""
+    read: set[str] = set()
+    for file in samples.glob("claude_code/hook_*.json"):
+        payload = json.loads(file.read_text())
+        kept = hook.facts(payload)
+        whole, short = (claude_code.read(given, Known(now=NOON)) for given in (payload, kept))
+        if payload["hook_event_name"] != "PreToolUse" and payload.get("tool_name", "Skill") == "Skill":
+            assert [identity(item) for item in whole] == [identity(item) for item in short], file.name
+        read |= {payload["hook_event_name"]} if short else set()
+
+    assert read == set(hooks.EVENTS)
+
+
+def identity(item: Event | Rejected) -> tuple[object, ...]:
+    return (item.event_id, item.skill, item.outcome, item.stream_id) if isinstance(item, Event) else (item.code,)
+
+
+def test_what_hooks_spooled_reaches_the_collector_once_with_the_time_of_the_call(
+    tmp_path: Path, start_server: Callable[..., Any], home: Home
+) -> None:
+    for _ in range(2):
+        run(tmp_path, json.dumps(SKILL).encode(), "claude-code")
+    times = [kept["timestamp"] for kept in spooled(tmp_path)]
+    server = start_server()
+    with Client(server.url, tmp_path / "spool") as client:
+        assert client.flush(20)
+    server.stop()
+
+    with Store.open(home.live, read_only=True) as store:
+        rows = store.rows("select skill, outcome, source, called_at from events")
+    assert [row[:3] for row in rows] == [("plan", "ok", "claude-hook")]
+    assert rows[0][3].isoformat() in times
 
 
 def test_the_plugins_command_spools_and_is_silent_without_cowpath(tmp_path: Path) -> None:

@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from collector.doors import LocalDoor
+from collector.hooks.codex import read as codex_hook
+from collector.hooks.payload import Known
 from collector.importers import codex, csv, gemini, terminus
 from collector.importers.files import found
 from collector.importers.jsonl import read_events
 from collector.importers.reads import skills_read
 from collector.receipt import Receipt
+from collector.service import Collector
 from cowpath.cli import main
 from cowpath.errors import BadFile, InputError
-from cowpath.event import Event, Rejected, derived_id
+from cowpath.event import Event, Rejected, derived_id, utc_now
 from cowpath.home import Home
+from cowpath.settings import Settings
 from cowpath.store import Store
 
 
@@ -78,6 +83,32 @@ def test_a_result_read_later_completes_the_call_under_its_id(tmp_path: Path, hom
     assert first.seq == second.seq
 
 
+def test_the_kept_call_has_the_outcome_that_came_later(tmp_path: Path, settings: Settings) -> None:
+    with Collector(settings) as collector:
+        door = LocalDoor(collector)
+        path = rollout(tmp_path / "rollout-1.jsonl", shell("c1", "cat skills/pdf/SKILL.md"))
+        codex.import_codex([tmp_path], door, settings.at)
+        rollout(path, shell("c1", "cat skills/pdf/SKILL.md"), result("c1", "Process exited with code 0"))
+        codex.import_codex([tmp_path], door, settings.at)
+        collector.publish()
+
+    with Store.open(settings.at.usage, read_only=True) as store:
+        assert store.rows("select skill, outcome from events") == [("pdf", "ok")]
+
+
+@pytest.mark.data
+def test_hook_and_rollout_tell_of_one_call(samples: Path, tmp_path: Path) -> None:
+    payload = json.loads((samples / "codex" / "hook_PreToolUse.json").read_text())
+    [seen] = codex_hook(payload, Known(now=utc_now()))
+    command = payload["tool_input"]["command"]
+    path = rollout(tmp_path / "r.jsonl", shell(payload["tool_use_id"], command))
+    path.write_text(path.read_text().replace('"s1"', json.dumps(payload["session_id"])))
+    [read] = codex.read_rollout(path)
+
+    assert isinstance(seen, Event)
+    assert (seen.event_id, seen.session_id, seen.skill) == (read.event_id, read.session_id, read.skill)
+
+
 def test_an_unchanged_rollout_is_not_read_again(tmp_path: Path, home: Home) -> None:
     rollout(tmp_path / "rollout-1.jsonl", shell("c1", "cat skills/pdf/SKILL.md"))
     codex.import_codex([tmp_path], Kept(), home)
@@ -131,9 +162,13 @@ def test_only_reading_a_skill_file_counts_as_using_it(command: str, skills: list
 
 @pytest.mark.data
 def test_the_gemini_sample_is_one_call(samples: Path) -> None:
-    [call] = gemini.read_file(samples / "gemini_cli" / "tool_call_log_attrs.json")
+    [call] = gemini_calls(samples / "gemini_cli" / "tool_call_log_attrs.json")
 
     assert (call.skill, call.session_id, call.outcome, call.duration_ms) == ("pdf", "s-1", "ok", 3.0)
+
+
+def gemini_calls(path: Path) -> list[Event]:
+    return [item for item in gemini.read_file(path) if isinstance(item, Event)]
 
 
 def test_gemini_telemetry_is_read_through_other_records_and_an_unfinished_one(tmp_path: Path) -> None:
@@ -157,7 +192,7 @@ def test_gemini_telemetry_is_read_through_other_records_and_an_unfinished_one(tm
         + record("c")[:-20]
     )
 
-    assert [(call.skill, call.outcome) for call in gemini.read_file(path)] == [("a", "error"), ("b", "denied")]
+    assert [(call.skill, call.outcome) for call in gemini_calls(path)] == [("a", "error"), ("b", "denied")]
 
 
 def test_a_gemini_chat_gives_its_skill_calls_in_order(tmp_path: Path) -> None:
@@ -176,7 +211,7 @@ def test_a_gemini_chat_gives_its_skill_calls_in_order(tmp_path: Path) -> None:
     path = tmp_path / "session-1.json"
     path.write_text(json.dumps({"sessionId": "s1", "messages": messages}))
 
-    calls = gemini.read_file(path)
+    calls = gemini_calls(path)
     assert [(c.skill, c.outcome, c.batch_id, c.seq) for c in calls] == [
         ("a", "ok", "m2", 0),
         ("b", "error", "m2", 1),
