@@ -18,6 +18,9 @@ KINDS = frozenset(get_args(Kind))
 UNNAMED = frozenset({"custom_skill", "third-party"})
 """What agents write instead of a skill's name when they are set to hide it."""
 
+TEST_SKILL = "cowpath-doctor"
+"""A reserved name: it never becomes a skill."""
+
 AHEAD = timedelta(hours=24)
 ANCIENT = datetime(2000, 1, 1, tzinfo=UTC)
 """A clock that says so was never set. Logs of people's tools reach back this far; epochs and zeros lie before."""
@@ -94,6 +97,11 @@ def named_skill(event: Event) -> Event | Rejected:
     )
 
 
+def kept_apart(event: Event) -> Event | Rejected:
+    """What ``cowpath doctor`` sends is kept, to be read back, but never a call."""
+    return msgspec.structs.replace(event, kind="outcome") if event.skill == TEST_SKILL else event
+
+
 def plausible_clock(event: Event) -> Event | Rejected:
     """A wrong clock loses no event: it is flagged, and calendars use our clock instead."""
     if event.called_at is None:
@@ -105,7 +113,7 @@ def plausible_clock(event: Event) -> Event | Rejected:
     return event if event.clock == "ok" else msgspec.structs.replace(event, clock="ok")
 
 
-CHECKS: tuple[Check, ...] = (without_people, complete, within_size, known_kind, named_skill, plausible_clock)
+CHECKS: tuple[Check, ...] = (without_people, complete, within_size, known_kind, named_skill, kept_apart, plausible_clock)
 """Every check in its order; what people wrote goes first, so that no dead letter keeps it either."""
 
 

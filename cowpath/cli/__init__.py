@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("cowpath.cli.evaluate:eval_", "Measure suggestions, retrieval and edges on a data set."),
     "sql": ("cowpath.cli.sql:sql", "Ask ready questions, or run queries, over the published tables and views."),
     "export": ("cowpath.cli.sql:export", "Write the published copy as Parquet, one partition a day."),
+    "doctor": ("cowpath.cli.doctor:doctor", "Check this installation; send a test event through every path."),
     "help-json": ("cowpath.cli.describe:help_json", "Every command, argument and option as one JSON document."),
 }
 """Command -> (where it lives, its line of help). Nothing is imported until a command is called."""
