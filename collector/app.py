@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
 
+from collector.access.app import router as access_router
 from collector.analysts.app import CountsAnswers, components
 from collector.analysts.app import router as analysts_router
 from collector.analysts.numbers import Answers
@@ -48,6 +49,7 @@ def create_app(settings: Settings, collector: Collector | None = None) -> FastAP
     app.include_router(router)
     app.include_router(hooks_router)
     app.include_router(analysts_router)
+    app.include_router(access_router)
     app.add_middleware(CountsAnswers, answers=app.state.answers)
     app.add_exception_handler(CowpathError, _show_error)
     app.add_exception_handler(Exception, _show_error)
@@ -125,7 +127,7 @@ def _items_of(content_type: str, body: bytes, *, limit: int) -> list[Item]:
     as_batch = EVENT_TYPES.get(bare_type(content_type))
     if as_batch is not None:
         return read_cloud_events(body, as_batch=as_batch, limit=limit)
-    return read_events(body, as_lines=holds_lines(content_type), limit=limit)
+    return read_events(body, as_lines=holds_lines(content_type), limit=limit, now=utc_now())
 
 
 async def _show_error(request: Request, error: Exception) -> Response:

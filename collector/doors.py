@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
 from collector.access.keys import local_key
+from collector.erase import erase, erase_older
+from collector.erased import Kind
 from collector.lock import Holder, busy, running
 from collector.receipt import Receipt
 from collector.service import Collector
@@ -32,6 +34,10 @@ class Door(Protocol):
     def send(self, events: Sequence[Event | Rejected]) -> Receipt: ...
 
     def publish(self) -> None: ...
+
+    def erase(self, kind: Kind, value: str, *, dry_run: bool = False) -> dict[str, Any]: ...
+
+    def erase_older(self, days: float, *, dry_run: bool = False) -> dict[str, Any]: ...
 
 
 @contextmanager
@@ -69,6 +75,12 @@ class LocalDoor:
     def publish(self) -> None:
         self._collector.publish()
 
+    def erase(self, kind: Kind, value: str, *, dry_run: bool = False) -> dict[str, Any]:
+        return erase(self._collector, kind, value, dry_run=dry_run)
+
+    def erase_older(self, days: float, *, dry_run: bool = False) -> dict[str, Any]:
+        return erase_older(self._collector, days, dry_run=dry_run)
+
 
 class HttpDoor:
     """A door to a collector in another process; tries again while that says it is busy."""
@@ -89,6 +101,13 @@ class HttpDoor:
 
     def publish(self) -> None:
         self._patiently("POST", "/v1/publish")
+
+    def erase(self, kind: Kind, value: str, *, dry_run: bool = False) -> dict[str, Any]:
+        subject = quote(value, safe="")
+        return self._patiently("DELETE", f"/v1/subjects/{kind}/{subject}?dry_run={str(dry_run).lower()}")
+
+    def erase_older(self, days: float, *, dry_run: bool = False) -> dict[str, Any]:
+        return self._patiently("DELETE", f"/v1/events?older_than_days={days}&dry_run={str(dry_run).lower()}")
 
     def status(self) -> dict[str, Any]:
         """The collector's status document."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from collector.completions import COLUMNS as COMPLETION_COLUMNS
 from collector.completions import Original, add_earlier, completions, originals_of
+from collector.erased import Erased
 from collector.journal import Journal
 from collector.known_ids import Hashes, KnownIds
 from collector.segments import Batch, Position, read, remove_covered
@@ -94,7 +95,7 @@ class Kept:
 class Drain:
     """Moves the journal into the store until closed. A failure is shown and tried again, never skipped."""
 
-    def __init__(self, store: Store, journal: Journal, *, batch_events: int) -> None:
+    def __init__(self, store: Store, journal: Journal, *, batch_events: int, erased: Erased | None = None) -> None:
         self.position = drained_position(store)
         self.stored = 0
         self.duplicates = 0
@@ -103,6 +104,7 @@ class Drain:
         self.failure = ""
         self._store = store
         self._journal = journal
+        self._erased = erased
         self._batch_events = batch_events
         self._known: KnownIds | None = None
         self._checkpointed = Position()
@@ -133,6 +135,17 @@ class Drain:
         self._thread.join()
         self._fold()
         self._remove_covered()
+
+    def let_go(self) -> None:
+        """Close the connection of a closed drain, so that the file can be replaced."""
+        self._store.close()
+
+    def count_on(self, before: Drain) -> None:
+        """Go on with the numbers of a drain that this one takes the place of."""
+        self.stored += before.stored
+        self.duplicates += before.duplicates
+        self.completed += before.completed
+        self.broken += before.broken
 
     def _run(self) -> None:
         pause_s = 0.0
@@ -170,6 +183,9 @@ class Drain:
 
     def _move_one_batch(self, end: Position) -> None:
         batch = read(self._journal.folder, self.position, end, limit=self._batch_events)
+        if self._erased:
+            # Acknowledged before its subject was erased, or journalled in the same moment.
+            batch.events = [(arrival, event) for arrival, event in batch.events if not self._erased.of_event(event)]
         if batch.end <= self.position:
             # Segments up to ``end`` are gone; nothing is left to move there.
             batch.end = end

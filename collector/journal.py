@@ -50,6 +50,7 @@ class Journal:
         self._waiting: list[Waiting] = []
         self._pending_bytes = 0
         self._closing = False
+        self._roll = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._write_groups, name="cowpath-journal", daemon=True)
         self._thread.start()
@@ -83,6 +84,11 @@ class Journal:
             self._pending_bytes += len(lines)
             self._changed.notify_all()
         return done
+
+    def roll(self) -> None:
+        """Begin a new segment, so that everything before can be deleted once the store holds it."""
+        self._roll = True
+        self.append(b"").result()
 
     def wait_beyond(self, position: Position, timeout_s: float) -> Position:
         """The end of the journal, as soon as that lies behind ``position`` or the time is over."""
@@ -138,7 +144,7 @@ class Journal:
 
     def _write(self, data: bytes) -> None:
         file = self._file
-        if file is None or self._end.offset >= self._segment_bytes:
+        if file is None or self._roll or self._end.offset >= self._segment_bytes:
             file = self._begin_segment()
         rest = memoryview(data)
         while rest:
@@ -148,6 +154,7 @@ class Journal:
 
     def _begin_segment(self) -> int:
         self._close_segment()
+        self._roll = False
         number = self._end.segment + 1
         self._file = os.open(segment_path(self.folder, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._end = Position(number, 0)

@@ -8,15 +8,18 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from collector import status
 from collector.analysts.live import LiveViews
 from collector.analysts.numbers import Durations
 from collector.drain import Drain, drained_position
+from collector.erase import erase_older, finish
+from collector.erased import Erased
 from collector.intake import admit
 from collector.journal import Journal
 from collector.lock import HomeLock
@@ -33,6 +36,7 @@ from cowpath.store import Store, sql_names
 
 log = logging.getLogger("cowpath.collector")
 
+DAY_S = 86_400.0
 RECENT_IDS = 200_000
 WAL_LIMIT = "4GB"
 """Never reached: the drain checkpoints at quiet moments, so that no commit has to wait for one."""
@@ -59,10 +63,9 @@ class Collector:
             self.lock = HomeLock.take(self.home)
             undo.callback(self.lock.release)
             self._secret = read_secret(self.home.secret)
-            self._store, self.wal_set_aside = open_live(self.home)
+            self.erased = Erased(self.home, self._secret)
+            self._open_store()
             undo.callback(self._store.close)
-            self.live = LiveViews(self._store, self.home, queries=settings.sql_queries)
-            self._store.lock_down([self.home.live, temporary_of(self.home)])
             self._recent = recent_ids(self._store)
             self.journal = Journal(
                 self.home.journal,
@@ -71,9 +74,12 @@ class Collector:
                 max_pending_bytes=settings.max_pending_bytes,
                 sync=self.sync_times.timing(sync),
             )
-            self.drain = Drain(self._store.cursor(), self.journal, batch_events=settings.drain_batch_events)
+            self.drain = self._begin_drain()
             undo.pop_all()
+        if self.erased.pending:
+            finish(self)
         self._schedule = self._begin_schedule()
+        self._retention = self._begin_retention()
 
     def __enter__(self) -> Self:
         return self
@@ -99,15 +105,81 @@ class Collector:
 
     def publish(self) -> None:
         """Write usage.duckdb anew, with everything acknowledged so far."""
+        with self.alone():
+            self.publish_alone()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Nothing is published or erased meanwhile by another thread."""
         with self._publishing:
-            state = self._state()
-            self.flush()
-            try:
-                publish(self._store.cursor(), self.home)
-            except Exception as error:
-                self._publish_failure = str(error)
-                raise
-            self._published_state, self._publish_failure = state, ""
+            yield
+
+    def publish_alone(self) -> None:
+        """The same, for whoever is ``alone`` already."""
+        state = self._state()
+        self.flush()
+        try:
+            publish(self._store.cursor(), self.home)
+        except Exception as error:
+            self._publish_failure = str(error)
+            raise
+        self._published_state, self._publish_failure = state, ""
+
+    def replace_store(self, copy: Callable[[Store, Path], None]) -> None:
+        """Put a copy in the place of live.duckdb by one rename; events are taken in meanwhile and drained afterwards.
+
+        ``copy`` makes the file from everything acknowledged so far, with one more row in ``erasures`` than before.
+        """
+        fresh = fresh_of(self.home)
+        for left_over in self.home.root.glob(f"{fresh.name}*"):
+            left_over.unlink()
+        self.journal.roll()
+        self.flush()
+        self.drain.close(grace_s=self.settings.drain_grace_s)
+        try:
+            with self.cursor() as store:
+                copy(store, fresh)
+                ((rows,),) = store.rows("select count(*) from erasures")
+            sync_file(fresh)
+            self._store.checkpoint()
+            self._swap(fresh, erasures=rows + 1)
+        finally:
+            self.drain = self._begin_drain(self.drain)
+
+    def _swap(self, fresh: Path, *, erasures: int) -> None:
+        """DuckDB gives a second opener in one process the database the first one still uses: wait until it is gone."""
+        self.drain.let_go()
+        self._store.close()
+        fresh.replace(self.home.live)
+        sync_file(self.home.root)
+        deadline = time.monotonic() + self.settings.sql_timeout_s + 10
+        while True:
+            store = open_live(self.home)[0]
+            ((rows,),) = store.rows("select count(*) from erasures")
+            if rows == erasures:
+                break
+            store.close()
+            if time.monotonic() > deadline:
+                raise StoreDamaged("the old live.duckdb is still in use; stop and start the collector")
+            time.sleep(0.05)
+        self._use(store)
+
+    def _open_store(self) -> None:
+        store, self.wal_set_aside = open_live(self.home)
+        self._use(store)
+
+    def _use(self, store: Store) -> None:
+        self._store = store
+        self.live = LiveViews(store, self.home, queries=self.settings.sql_queries)
+        store.lock_down([self.home.live, temporary_of(self.home), fresh_of(self.home)])
+
+    def _begin_drain(self, before: Drain | None = None) -> Drain:
+        drain = Drain(
+            self._store.cursor(), self.journal, batch_events=self.settings.drain_batch_events, erased=self.erased
+        )
+        if before:
+            drain.count_on(before)
+        return drain
 
     def counts(self) -> dict[str, Any]:
         """The status document of a running collector."""
@@ -151,8 +223,9 @@ class Collector:
 
     def close(self) -> None:
         """Take nothing more, finish what was acknowledged within the grace time, let go of the home."""
-        if self._schedule:
-            self._schedule.stop()
+        for schedule in (self._schedule, self._retention):
+            if schedule:
+                schedule.stop()
         self.journal.close()
         self.drain.close(grace_s=self.settings.drain_grace_s)
         self._store.close()
@@ -160,7 +233,7 @@ class Collector:
 
     def _append(self, items: Sequence[Event | Rejected]) -> tuple[Receipt, Future[None]]:
         now = utc_now()
-        admitted = [admit(item, secret=self._secret, now=now) for item in items]
+        admitted = [self.erased.checked(admit(item, secret=self._secret, now=now)) for item in items]
         on_disk = self.journal.append(encode(admitted))
         event_ids = [item.event_id for item in admitted if isinstance(item, Event)]
         duplicates = self._recent.add(event_ids)
@@ -184,6 +257,15 @@ class Collector:
         seconds = self.settings.publish_every_s
         return Every(seconds, self._publish_news, name="publish") if seconds > 0 else None
 
+    def _begin_retention(self) -> Every | None:
+        """By age, once a day; the first time a day after the start, when whoever started it has seen it run."""
+        days = self.settings.retain_days
+        return Every(DAY_S, lambda: self._retain(days), name="retain") if days > 0 else None
+
+    def _retain(self, days: float) -> None:
+        if erase_older(self, days, dry_run=True)["removed"]:
+            erase_older(self, days)
+
     def _publish_news(self) -> None:
         if self._state() != self._published_state or not self.home.usage.exists():
             self.publish()
@@ -196,6 +278,20 @@ class Collector:
 
 def _got_an_id(item: Event | Rejected, kept: Event | Rejected) -> bool:
     return isinstance(kept, Event) and not item.event_id
+
+
+def fresh_of(home: Home) -> Path:
+    """Where the copy is made that takes the place of live.duckdb."""
+    return home.root / ".live.duckdb.fresh"
+
+
+def sync_file(path: Path) -> None:
+    """Return when a file, or what a folder names, is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def open_live(home: Home) -> tuple[Store, int]:

@@ -29,6 +29,7 @@ HELP: dict[str, str] = {
     "sql_timeout_s": "seconds after which a query over the live store is stopped",
     "sql_max_rows": "most rows in the answer to a query over the live store",
     "sql_queries": "queries over the live store that may run at once; more get 503",
+    "retain_days": "events older than so many days are removed once a day; 0 keeps them for ever",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
@@ -53,6 +54,7 @@ class Settings:
     sql_timeout_s: float = 30.0
     sql_max_rows: int = 100_000
     sql_queries: int = 4
+    retain_days: float = 0.0
     prefect_api_url: str = ""
     model_dir: str = ""
 

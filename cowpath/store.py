@@ -162,8 +162,11 @@ class Store:
             self.close()
 
     def cursor(self) -> Store:
-        """A second connection to the same database, for another thread."""
-        return Store(self._connection.cursor())
+        """A second connection to the same database, for another thread. HomeBusy while its file is being replaced."""
+        try:
+            return Store(self._connection.cursor())
+        except duckdb.ConnectionException as error:
+            raise HomeBusy("the store is closed, for good or while its file is replaced; try again") from error
 
 
 def sql_folder() -> Path:

@@ -37,7 +37,7 @@ def mine(every: str | None, no_publish: bool, home: str | None, as_json: bool) -
     if not no_publish:
         _publish(settings)
     embeddings = _embed(settings)
-    record = _mine(settings)
+    record = learn(settings)
     document = record | {"embeddings": embeddings, "top": _top(settings)}
     show(document, lambda: _page(document), as_json=as_json)
 
@@ -65,7 +65,8 @@ def _embed(settings: Settings) -> dict[str, Any]:
     return embed(settings)
 
 
-def _mine(settings: Settings) -> dict[str, Any]:
+def learn(settings: Settings) -> dict[str, Any]:
+    """One mining run, here or under the Prefect server that was named."""
     if settings.prefect_api_url:
         from miner.flow import run_once
 
