@@ -375,3 +375,14 @@ def test_importing_the_client_loads_no_web_and_no_store() -> None:
     code = "import sys, cowpath.client; print(sorted({'fastapi', 'duckdb', 'click'} & set(sys.modules)))"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert shown.stdout.strip() == "[]"
+
+
+def test_the_example_of_the_documentation_runs(tell: Callable[..., Told], tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    code = page.partition("## Client")[2].partition("```python\n")[2].partition("```")[0]
+    told = tell()
+    environment = os.environ | {"COWPATH_HOME": str(tmp_path), "COWPATH_URL": told.url}
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+
+    assert told.skills == ["plan-change", "write-tests"]
+    assert "'recorded': 2, 'failed': 0, 'dropped': 0, 'refused': 0, 'waiting_files': 0" in shown.stdout

@@ -407,7 +407,7 @@ def test_what_hooks_spooled_reaches_the_collector_once_with_the_time_of_the_call
     with Store.open(home.live, read_only=True) as store:
         rows = store.rows("select skill, outcome, source, called_at from events")
     assert [row[:3] for row in rows] == [("plan", "ok", "claude-hook")]
-    assert rows[0][3].isoformat() in times
+    assert f"{rows[0][3].isoformat()}+00:00" in times
 
 
 def test_the_plugins_command_spools_and_is_silent_without_cowpath(tmp_path: Path) -> None:

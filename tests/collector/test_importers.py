@@ -334,3 +334,14 @@ def test_importing_twice_through_the_command_adds_nothing(tmp_path: Path, home: 
         ("plan", "csv", "unknown", 1.0),
         ("test", "csv", "unknown", 1.0),
     ]
+
+
+def test_the_example_of_the_documentation_runs(tmp_path: Path, home: Home) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text()
+    command = page.partition("cowpath import csv calls.csv")[2].partition("\n")[0].split()
+    table = tmp_path / "calls.csv"
+    table.write_text("conversation,tool,started\nc1,plan,2026-03-01T10:00:00Z\n")
+    ran = CliRunner().invoke(main, ["import", "csv", str(table), *command, "--home", str(home.root), "--json"])
+
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["accepted"] == 1
