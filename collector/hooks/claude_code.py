@@ -14,10 +14,10 @@ from collector.hooks.payload import (
     duration_ms,
     facts,
     inner,
-    skills_read,
     text,
 )
 from collector.identity import claude_call, claude_typed, typed_about
+from collector.importers.reads import skill_of
 from cowpath.event import Event, Kind, Outcome, Rejected
 
 AGENT = "claude-code"
@@ -50,10 +50,12 @@ def _tool(
     call_id = text(call, "tool_use_id")
     kind: Kind = "activated"
     if tool in SKILL_TOOLS:
-        names = [command_name(text(given, "skill", "command") or text(inner(call, "tool_response"), "commandName"))]
+        name = command_name(text(given, "skill", "command") or text(inner(call, "tool_response"), "commandName"))
     elif tool == "Read" and outcome == "ok":
-        kind, names = "resource_read", [*skills_read(text(given, "file_path", "path"))]
+        kind, name = "resource_read", skill_of(text(given, "file_path", "path")) or ""
     else:
+        return []
+    if not name and kind == "resource_read":
         return []
     return [
         Event(
@@ -66,7 +68,6 @@ def _tool(
             batch_id=batch_id,
             **_common(payload, known),
         )
-        for name in names[:1]
     ]
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from collector.hooks.payload import INFERRED, Item, Known, Payload, called_at, facts, inner, skills_read, text
+from collector.hooks.payload import Item, Known, Payload, called_at, facts, inner, text
 from collector.identity import tool_call
+from collector.importers.reads import CONFIDENCE, skills_read
 from cowpath.event import Event, Outcome
 
 AGENT = "codex"
 SOURCE = "codex-hook"
 
 SHELLS = frozenset({"Bash", "bash", "shell", "shell_command", "local_shell", "exec_command"})
-
-READS = re.compile(r"(?<![\w-])(?:cat|head|tail|less|more|bat|nl|awk|type|Get-Content|sed(?!\s+-i))\s+[^|;&>\n]*")
-"""What a command reads; a file that is listed, searched for or written is not read."""
 
 NAMED = re.compile(r"(?<![\w$\\])\$([A-Za-z][\w:-]{0,127})")
 
@@ -40,16 +38,11 @@ def _read_files(payload: Payload, known: Known, *, outcome: Outcome) -> list[Ite
             trigger="agent",
             outcome=outcome,
             batch_id=call_id or None,
-            confidence=INFERRED,
+            confidence=CONFIDENCE,
             **_common(payload, known),
         )
-        for skill in skills_in(_command(inner(payload, "tool_input")))
+        for skill in skills_read(_command(inner(payload, "tool_input")))
     ]
-
-
-def skills_in(command: str) -> list[str]:
-    """The skills whose SKILL.md a shell command reads."""
-    return list(dict.fromkeys(skill for part in READS.findall(command[:65_536]) for skill in skills_read(part)))
 
 
 def _command(given: Payload) -> str:
@@ -67,7 +60,7 @@ def _named_in_prompt(payload: Payload, known: Known) -> list[Item]:
             event_id=tool_call(f"{AGENT}-named", session_id, turn_id, name) if turn_id else "",
             skill=name,
             trigger="user",
-            confidence=INFERRED,
+            confidence=CONFIDENCE,
             **_common(payload, known),
         )
         for name in names

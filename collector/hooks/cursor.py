@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collector.hooks.payload import (
-    INFERRED,
     Item,
     Known,
     Payload,
@@ -11,10 +10,10 @@ from collector.hooks.payload import (
     duration_ms,
     facts,
     inner,
-    skills_read,
     text,
 )
 from collector.identity import tool_call
+from collector.importers.reads import CONFIDENCE, skill_of
 from cowpath.event import Event, Outcome
 
 AGENT = "cursor"
@@ -27,6 +26,9 @@ def read(payload: Payload, known: Known) -> list[Item]:
     """The events one payload tells of: inferred ones, with a confidence below one."""
     event = text(payload, "hook_event_name")
     if event not in ("postToolUse", "postToolUseFailure") or text(payload, "tool_name") not in READERS:
+        return []
+    skill = skill_of(text(inner(payload, "tool_input"), "path", "file_path", "target_file"))
+    if skill is None:
         return []
     session_id, call_id = text(payload, "conversation_id", "session_id"), text(payload, "tool_use_id")
     return [
@@ -42,10 +44,9 @@ def read(payload: Payload, known: Known) -> list[Item]:
             agent=AGENT,
             agent_version=text(payload, "cursor_version") or None,
             source=SOURCE,
-            confidence=INFERRED,
+            confidence=CONFIDENCE,
             extra=facts(payload, "generation_id"),
         )
-        for skill in skills_read(text(inner(payload, "tool_input"), "path", "file_path", "target_file"))
     ]
 
 

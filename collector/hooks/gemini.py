@@ -24,7 +24,7 @@ def read(payload: Payload, known: Known) -> list[Item]:
             known,
             session_id=text(payload, "session_id"),
             skill=text(inner(payload, "tool_input"), "name", "skill"),
-            occasion=text(payload, "tool_call_id", "timestamp"),
+            occasion=text(payload, "prompt_id", "timestamp"),
             outcome="error" if response.get("error") else "ok",
             source="gemini-hook",
         )
@@ -41,7 +41,7 @@ def read_log(attributes: Payload, known: Known) -> list[Item]:
             known,
             session_id=text(attributes, "session.id"),
             skill=text(inner(attributes, "function_args"), "name", "skill"),
-            occasion=text(attributes, "tool_call_id", "event.timestamp", "prompt_id"),
+            occasion=text(attributes, "prompt_id", "event.timestamp"),
             outcome=_outcome(attributes),
             source="gemini-log",
         )
@@ -52,7 +52,7 @@ def _event(
     payload: Payload, known: Known, *, session_id: str, skill: str, occasion: str, outcome: Outcome, source: str
 ) -> Event:
     return Event(
-        event_id=tool_call(AGENT, session_id, occasion, skill) if occasion else "",
+        event_id=tool_call("gemini", session_id, occasion, skill) if occasion else "",
         session_id=session_id,
         skill=skill,
         called_at=called_at({"timestamp": payload.get("timestamp", payload.get("event.timestamp"))}),

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -17,11 +16,6 @@ from cowpath.event import Event, Rejected
 
 Item = Event | Rejected
 Payload = Mapping[str, Any]
-
-INFERRED = 0.8
-"""How sure it is that an agent which read a SKILL.md uses that skill."""
-
-SKILL_FILE = re.compile(r"(?:^|[\\/\s\"'=(])skills[\\/](?:[^\\/\"';|&<>]+[\\/])*?([^\\/\"';|&<>]+)[\\/]SKILL\.md\b")
 
 
 @dataclass(frozen=True)
@@ -118,8 +112,3 @@ def command_name(words: str) -> str:
     """'/deploy now' -> 'deploy'."""
     first = words.split(maxsplit=1)
     return first[0].lstrip("/") if first else ""
-
-
-def skills_read(text_with_paths: str) -> Iterator[str]:
-    """The skills whose SKILL.md a path or a command names, each once; a skill is called as its directory."""
-    yield from dict.fromkeys(match.strip() for match in SKILL_FILE.findall(text_with_paths[:65_536]))
