@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from collector.access.app import router as access_router
 from collector.analysts.app import CountsAnswers, components
@@ -150,7 +151,16 @@ async def _show_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
     document = InputError(f"{request.method} {request.url.path}: {error.detail}", suggestions=["GET /docs"]).document()
-    return json_answer(document, status=error.status_code, headers=dict(error.headers or {}))
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        headers["Allow"] = ", ".join(_methods_of(request))
+    return json_answer(document, status=error.status_code, headers=headers)
+
+
+def _methods_of(request: Request) -> list[str]:
+    """What a path takes, over all its routes; the framework would name those of the first only."""
+    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
 
 
 def _openapi_of(app: FastAPI) -> Callable[[], dict[str, Any]]:
