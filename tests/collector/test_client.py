@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -386,3 +387,38 @@ def test_the_example_of_the_documentation_runs(tell: Callable[..., Told], tmp_pa
 
     assert told.skills == ["plan-change", "write-tests"]
     assert "'recorded': 2, 'failed': 0, 'dropped': 0, 'refused': 0, 'waiting_files': 0" in shown.stdout
+
+
+def test_a_lost_answer_counts_no_call_twice(start_server: Callable[..., Any], home: Home, spool: Path) -> None:
+    """The collector stores, the connection breaks before its answer comes back, the client sends again."""
+    server = start_server()
+    arrived: list[bytes] = []
+
+    class Forgetful(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            arrived.append(body)
+            request = urllib.request.Request(server.url + self.path, body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(request) as response:
+                answer = response.read()
+            self.close_connection = True
+            if len(arrived) > 1:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(answer)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    between = ThreadingHTTPServer(("127.0.0.1", 0), Forgetful)
+    threading.Thread(target=between.serve_forever, daemon=True).start()
+    with Client(f"http://127.0.0.1:{between.server_port}", spool) as client:
+        client.record("plan", "s1")
+        while not client.flush(20):
+            pass
+    between.shutdown()
+    between.server_close()
+    server.stop()
+
+    assert len(arrived) == 2
+    assert stored(home, "select count(*) from events") == [(1,)]
