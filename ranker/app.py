@@ -10,6 +10,7 @@ from fastapi import APIRouter, FastAPI, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from msgspec import Meta
 
 from cowpath import __version__
 from cowpath.errors import CowpathError, InputError, TooLarge
@@ -24,7 +25,7 @@ MAX_BODY_BYTES = 256 * 1024
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request for skills in words."""
 
-    query: str
+    query: Annotated[str, Meta(min_length=1, pattern=r"\S")]
     k: int = 10
     arm: Arm = "hybrid"
 

@@ -1,0 +1,55 @@
+"""The data dictionary and the published schema say the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from collector.service import Collector
+from cowpath.settings import Settings
+from cowpath.store import Store
+
+PAGE = (Path(__file__).parent.parent / "docs" / "data-dictionary.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Table or view -> its columns, as they are published."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("dictionary")), publish_every_s=0)
+    with Collector(settings) as collector:
+        collector.publish()
+    with Store.open(settings.at.usage, read_only=True) as usage:
+        found: dict[str, set[str]] = {}
+        for table, column in usage.rows("select table_name, column_name from duckdb_columns() where not internal"):
+            found.setdefault(table, set()).add(column)
+    return found
+
+
+def described() -> dict[str, str]:
+    """Table or view -> what the page says of it."""
+    tables = dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL))
+    views = dict(re.findall(r"^\| `(\w+)` \|(.*\|.*)\|$", PAGE.partition("## Views of")[2], re.MULTILINE))
+    return tables | views
+
+
+def test_every_published_table_and_view_is_described(columns: dict[str, set[str]]) -> None:
+    assert set(columns) - set(described()) == set()
+
+
+@pytest.mark.parametrize("name", ["events", "rejected", "skills", "skill_alias", "edges"])
+def test_every_column_of_a_published_table_is_described(name: str, columns: dict[str, set[str]]) -> None:
+    named = set(re.findall(r"`(\w+)`", described()[name]))
+    assert columns[name] - named == set()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["sessions", "skill_daily", "transitions", "edges_current", "rejected_by_reason", "unnamed_calls",
+     "coverage_by_source"],
+)  # fmt: skip
+def test_every_column_that_the_page_names_in_a_view_exists(name: str, columns: dict[str, set[str]]) -> None:
+    named = set(re.findall(r"`(\w+)`", described()[name]))
+    assert named
+    assert named - columns[name] == set()
