@@ -132,6 +132,7 @@ class Drain:
         """Move what the closed journal still holds, for at most ``grace_s``; the rest is replayed next time."""
         self._deadline = time.monotonic() + grace_s
         self._hurry.set()
+        self._journal.wake()
         self._thread.join()
         self._fold()
         self._remove_covered()
@@ -170,7 +171,7 @@ class Drain:
             self._moved.wait_for(lambda: self._deadline is not None, timeout=seconds)
 
     def _step(self) -> None:
-        end = self._journal.wait_beyond(self.position, timeout_s=QUIET_S)
+        end = self._journal.wait_beyond(self.position, timeout_s=QUIET_S, stopped=lambda: self._deadline is not None)
         if end <= self.position:
             self._fold()
             return

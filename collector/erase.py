@@ -55,8 +55,6 @@ def erase(collector: Collector, kind: Kind, value: str, *, dry_run: bool = False
         return _document(Sweep(kind, removed=_count(collector, erased.only(kind, value), None)), dry_run=True)
     collector.flush()
     erased.bury(kind, [value])
-    if kind == "actor":
-        erased.bury("session", _sessions_of(collector, erased))
     return _document(sweep(collector, Sweep(kind, erased.subject(kind, value))))
 
 
@@ -77,6 +75,8 @@ def finish(collector: Collector) -> None:
 def sweep(collector: Collector, task: Sweep) -> Sweep:
     """Go through every place."""
     with collector.alone():
+        collector.flush()
+        collector.erased.bury("session", _sessions_of(collector, collector.erased))
         task.removed = _count(collector, collector.erased, task.before)
         for step in STEPS:
             step(collector, task)

@@ -100,8 +100,9 @@ class Erased:
         if not lines:
             return
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with open(descriptor, "ab") as file:
-            file.write(b"".join(b"%b\n" % msgspec.json.encode(line) for line in lines))
+        with os.fdopen(descriptor, "ab") as file:
+            # The line break first ends a line that a kill tore; empty lines are none.
+            file.write(b"\n" + b"".join(b"%b\n" % msgspec.json.encode(line) for line in lines))
             file.flush()
             os.fsync(file.fileno())
         for line in lines:

@@ -90,11 +90,18 @@ class Journal:
         self._roll = True
         self.append(b"").result()
 
-    def wait_beyond(self, position: Position, timeout_s: float) -> Position:
-        """The end of the journal, as soon as that lies behind ``position`` or the time is over."""
+    def wait_beyond(
+        self, position: Position, timeout_s: float, *, stopped: Callable[[], bool] = lambda: False
+    ) -> Position:
+        """The end of the journal, as soon as that lies behind ``position``, the time is over, or it is ``stopped``."""
         with self._changed:
-            self._changed.wait_for(lambda: self._end > position or self._closing, timeout_s)
+            self._changed.wait_for(lambda: self._end > position or self._closing or stopped(), timeout_s)
             return self._end
+
+    def wake(self) -> None:
+        """Let whoever waits look again whether it is stopped."""
+        with self._changed:
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Write what was queued, then refuse anything new."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
@@ -136,7 +135,7 @@ def digest(token: str) -> str:
 
 def _look(home: Home) -> object:
     try:
-        stat = os.stat(home.keys)
+        stat = home.keys.stat()
     except FileNotFoundError:
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino

@@ -28,7 +28,7 @@ SECRET = "session-of-somebody-in-particular"
 
 @pytest.fixture
 def world(event: Any) -> list[Event | Rejected]:
-    """Bea's sessions and Ann's, one call that named nobody until it was completed, dead letters, a note about a session."""
+    """Bea's sessions and Ann's, a call that names nobody, dead letters, a note about her session."""
     of_bea = [
         event(f"b{n}{skill}", session_id=f"{SECRET}-{n}", skill=skill, actor="bea", seq=seq, minute=n)
         for n in range(4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Callable
 from dataclasses import replace
@@ -103,9 +102,7 @@ def test_every_route_has_a_scope_of_its_own(settings: Settings) -> None:
 
     app = create_app(settings)
     app.include_router(create_router(settings))
-    routes = [
-        (method, path) for path, methods in app.openapi()["paths"].items() for method in map(str.upper, methods)
-    ]
+    routes = [(method, path) for path, methods in app.openapi()["paths"].items() for method in map(str.upper, methods)]
     assert len(routes) > 5
     listed = {(method, pattern.rstrip("*")) for method, pattern, _ in SCOPES}
     unlisted = [
@@ -176,5 +173,5 @@ def test_a_server_with_keys_answers_with_typed_documents_and_its_own_commands_st
     with open_door(Settings(home=str(home.root))) as door:
         door.publish()
     assert home.usage.exists()
-    assert stat.S_IMODE(os.stat(home.local_key).st_mode) == 0o600
+    assert stat.S_IMODE(home.local_key.stat().st_mode) == 0o600
     assert [key.name for key in read_keys(home)] == ["agent", "reader"]
