@@ -34,7 +34,7 @@ READERS: dict[str, Adapter] = {
 PAYLOAD = {
     "requestBody": {
         "required": True,
-        "description": "The payload as the harness makes it, or a list of them; all JSON is taken, under any content type",
+        "description": "A payload as the harness makes it, or a list of them; all JSON is taken, whatever its type",
         "content": {"application/json": {"schema": {}}},
     }
 }

@@ -335,6 +335,15 @@ def test_the_catalogue_decides_over_http_too(client: TestClient, collector: Coll
     assert collector.counts()["rejected"] == {"unknown_command": 1}
 
 
+def test_a_hidden_name_never_becomes_a_skill(client: TestClient, collector: Collector) -> None:
+    payload = {"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Skill", "tool_use_id": "t"}
+
+    client.post("/v1/hooks/claude-code", json=payload | {"tool_input": {"skill": "custom_skill"}})
+
+    assert visible(collector, "skill") == []
+    assert collector.counts()["rejected"] == {"unnamed_skill": 1}
+
+
 def test_the_actor_comes_in_a_header_and_stays_as_a_hash(client: TestClient, collector: Collector) -> None:
     payload = {"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Skill", "tool_use_id": "t"}
 
