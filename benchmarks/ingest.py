@@ -1,0 +1,348 @@
+"""How fast events are taken in, kept and de-duplicated, as ratios to what the machine can do in the same run.
+
+    python -m benchmarks.ingest --json [--seconds 10] [--stored 0 2000000]
+
+A real server in a process of its own. `--stored`: rows that are there before, with random ids, each
+measured anew; 60 s and 0, 10000000, 50000000 are the full measurement. The senders share the machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import uvloop
+from starlette.requests import Request
+from starlette.responses import Response
+
+from benchmarks.machine import document, finish
+from collector.drain import event_table
+from collector.service import Collector, open_live
+from collector.wire import read_events
+from cowpath.event import Event, utc_now
+from cowpath.home import Home
+from cowpath.settings import Settings
+
+BATCH = 500
+BATCH_SENDERS = 4
+SINGLE_CONNECTIONS = 64
+BACKLOG_BYTES = 256 * 2**20
+
+BARS = {
+    "batches of 500 / DuckDB's bulk insert of the same rows, worst": 0.5,
+    "batches, most stored / none stored": 0.7,
+    "single events / no-op posts": 0.6,
+    "p99 of single events / 50 fsyncs": 1.0,
+    "backlog after the run, in 256 MiB": 1.0,
+    "peak memory with a slow disk, in GiB": 1.0,
+}
+AT_MOST = frozenset(
+    {"p99 of single events / 50 fsyncs", "backlog after the run, in 256 MiB", "peak memory with a slow disk, in GiB"}
+)
+
+
+def main() -> None:
+    """Measure, print the document, exit 1 where a bar is missed."""
+    asked = _arguments()
+    if asked.serve:
+        serve(asked.serve, asked.sync_delay)
+        return
+    with tempfile.TemporaryDirectory(prefix="cowpath-ingest-") as folder:
+        batches = [measure_batches(Path(folder, str(n)), stored=n, seconds=asked.seconds) for n in asked.stored]
+        singles = measure_singles(Path(folder, "singles"), seconds=asked.seconds)
+        slow = measure_slow_disk(Path(folder, "slow"), seconds=min(asked.seconds, 10))
+    ratios = {
+        "batches of 500 / DuckDB's bulk insert of the same rows, worst": min(b["ratio"] for b in batches),
+        "batches, most stored / none stored": batches[-1]["events_per_s"] / batches[0]["events_per_s"],
+        "single events / no-op posts": singles["events_per_s"] / singles["no_op_per_s"],
+        "p99 of single events / 50 fsyncs": singles["p99_ms"] / (50 * singles["fsync_ms"]),
+        "backlog after the run, in 256 MiB": max(b["backlog_bytes"] for b in batches) / BACKLOG_BYTES,
+        "peak memory with a slow disk, in GiB": slow["peak_rss_bytes"] / 2**30,
+    }
+    results = {"ratios": ratios, "batches": batches, "singles": singles, "slow_disk": slow}
+    finish(
+        document("ingest", results=results, bars=[_bar(name, value) for name, value in ratios.items()]),
+        as_json=asked.json,
+    )
+
+
+def _bar(name: str, value: float) -> dict[str, Any]:
+    met = value <= BARS[name] if name in AT_MOST else value >= BARS[name]
+    return {"bar": name, "measured": round(value, 3), "at": BARS[name], "met": met}
+
+
+def measure_batches(folder: Path, *, stored: int, seconds: float) -> dict[str, Any]:
+    """Events a second that reach live.duckdb, from the first request until the backlog is gone."""
+    home = Home(folder)
+    fill(home, stored)
+    own = bulk_insert(folder / "bulk.duckdb")
+    with server(home) as (process, port):
+        began, deadline = time.monotonic(), time.monotonic() + seconds
+        counts = in_parallel(BATCH_SENDERS, lambda place: send_batches(port, f"{stored}-{place}", deadline))
+        took = time.monotonic() - began
+        backlog = waiting(port)
+        answer = get(port, "/v1/status")
+        drained = answer["since_start"]["stored"]
+        while get(port, "/v1/status")["since_start"]["stored"] < sum(counts) and time.monotonic() < deadline + seconds:
+            time.sleep(0.05)
+        kept_s = time.monotonic() - began
+        peak = peak_rss(process.pid)
+    kept_per_s = sum(counts) / kept_s
+    return {
+        "stored_before": stored,
+        "sent": sum(counts),
+        "acknowledged_per_s": round(sum(counts) / took),
+        "drained_when_sending_ended": drained,
+        "events_per_s": round(kept_per_s),
+        "backlog_bytes": backlog,
+        "duckdb": own,
+        "ratio": round(kept_per_s / own["durable_batches_of_500_per_s"], 3),
+        "peak_rss_bytes": peak,
+    }
+
+
+def bulk_insert(path: Path, batches: int = 200) -> dict[str, float]:
+    """DuckDB's own insert of the same rows, ready in memory: 500 a commit, 10,000 a commit, all at once."""
+    bodies = [body_of(f"bulk-{n}", 0) for n in range(batches)]
+    tables = [event_table(list(enumerate(_events(body)))) for body in bodies]
+    rates: dict[str, float] = {}
+    for name, size in (("durable_batches_of_500", 1), ("durable_batches_of_10000", 20), ("one_commit", batches)):
+        home = Home(path.with_name(name))
+        home.root.mkdir()
+        with open_live(home)[0] as store:
+            merged = [pa.concat_tables(tables[n : n + size]) for n in range(0, batches, size)]
+            began = time.monotonic()
+            for table in merged:
+                with store.visible("fresh_batch", table):
+                    store.run("drain/events")
+            rates[f"{name}_per_s"] = round(batches * BATCH / (time.monotonic() - began))
+    return rates
+
+
+def _events(body: bytes) -> list[Event]:
+    items = read_events(body, as_lines=False, limit=BATCH)
+    return [msgspec.structs.replace(item, stored_at=utc_now()) for item in items if isinstance(item, Event)]
+
+
+def measure_singles(folder: Path, *, seconds: float) -> dict[str, Any]:
+    """One event a request from 64 connections, against a POST to the same server that does nothing."""
+    home = Home(folder)
+    with server(home) as (_, port):
+        no_op, _ = hammer(port, "/v1/nothing", lambda place, n: b"{}", seconds=seconds / 2)
+        fsync_ms = one_fsync_ms(folder)
+        rate, latencies = hammer(port, "/v1/events", single_body, seconds=seconds)
+        failed = get(port, "/v1/status")["since_start"]["rejected"]
+    return {
+        "no_op_per_s": round(no_op),
+        "events_per_s": round(rate),
+        "p50_ms": round(statistics.median(latencies) * 1000, 2),
+        "p99_ms": round(sorted(latencies)[int(len(latencies) * 0.99)] * 1000, 2),
+        "fsync_ms": round(fsync_ms, 3),
+        "rejected": failed,
+    }
+
+
+def measure_slow_disk(folder: Path, *, seconds: float) -> dict[str, Any]:
+    """Memory and answers while every flush takes half a second and four senders do not stop."""
+    with server(Home(folder), "--sync-delay", "0.5") as (process, port):
+        deadline = time.monotonic() + seconds
+        counts = in_parallel(16, lambda place: send_batches(port, f"slow-{place}", deadline, pause_s=0.01))
+        peak = peak_rss(process.pid)
+    return {"acknowledged": sum(counts), "peak_rss_bytes": peak}
+
+
+def send_batches(port: int, name: str, deadline: float, *, pause_s: float = 0.0) -> int:
+    """Post batches until the deadline; how many events were acknowledged. What is refused is sent again."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    number = sent = 0
+    while time.monotonic() < deadline:
+        connection.request("POST", "/v1/events", body_of(name, number), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        answer.read()
+        if answer.status == 200:
+            sent, number = sent + BATCH, number + 1
+        elif answer.status != 503:
+            raise SystemExit(f"unexpected answer {answer.status}")
+        time.sleep(pause_s)
+    return sent
+
+
+TEMPLATE = (
+    '{"event_id":"%s","session_id":"%s","skill_id":"skill-%d","seq":%d,"ts":%.3f,"trigger":"agent","outcome":"ok",'
+    '"duration_ms":%d,"actor":"actor-%d","agent":"bench","agent_version":"1.0"}'
+)
+
+
+def body_of(name: str, number: int) -> bytes:
+    """A batch with random ids (version 4), about 230 bytes an event."""
+    now = time.time()
+    ids = os.urandom(16 * BATCH).hex()
+    events = (
+        TEMPLATE % (ids[32 * n : 32 * n + 32], f"{name}-{number}-{n // 10}", n % 97, n % 10, now + n / 1000, n, n % 13)
+        for n in range(BATCH)
+    )
+    return b'{"events":[' + ",".join(events).encode() + b"]}"
+
+
+def single_body(place: int, number: int) -> bytes:
+    values = (uuid.uuid4().hex, f"{place}-{number // 10}", number % 97, number % 10, time.time(), number, place % 13)
+    return (TEMPLATE % values).encode()
+
+
+HEAD = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+
+
+def hammer(port: int, path: str, body: Callable[[int, int], bytes], *, seconds: float) -> tuple[float, list[float]]:
+    """Requests a second over 64 connections that each wait for their answer, and how long each took."""
+
+    async def one(place: int, deadline: float, took: list[float]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        number = 0
+        while (began := time.perf_counter()) < deadline:
+            data = body(place, number)
+            writer.write(HEAD % (path.encode(), len(data)) + data)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            if not answer.startswith(b"HTTP/1.1 200"):
+                raise SystemExit(f"unexpected answer {answer[:60]!r}")
+            length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            await reader.readexactly(length)
+            took.append(time.perf_counter() - began)
+            number += 1
+        writer.close()
+
+    async def everyone() -> tuple[float, list[float]]:
+        took: list[float] = []
+        began = time.perf_counter()
+        await asyncio.gather(*(one(place, began + seconds, took) for place in range(SINGLE_CONNECTIONS)))
+        return len(took) / (time.perf_counter() - began), took
+
+    return uvloop.run(everyone())
+
+
+def one_fsync_ms(folder: Path) -> float:
+    """The median of flushing 300 bytes."""
+    times = []
+    with (folder / "fsync").open("ab", buffering=0) as file:
+        for _ in range(300):
+            file.write(b"x" * 300)
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1000
+
+
+def fill(home: Home, rows: int) -> None:
+    """So many events with random ids, spread over a year, as if they had been there for long."""
+    home.root.mkdir(parents=True)
+    with open_live(home)[0] as store:
+        if rows:
+            store.execute(
+                "insert into events select md5(random()::text || i), 's' || (i // 10), '', i % 10, 'skill-' || i % 97, "
+                "timestamp '2025-11-01' + to_milliseconds(i * 31536000000 // $rows), now()::timestamp, 'activated', "
+                "'agent', 'ok', 1.0, null, null, 'bench', null, 'http', 1.0, null, 'ok', '{}', i "
+                "from range($rows) as t(i)",
+                {"rows": rows},
+            )
+            store.checkpoint()
+
+
+def in_parallel(n: int, work: Callable[[int], int]) -> list[int]:
+    counts = [0] * n
+
+    def run(place: int) -> None:
+        counts[place] = work(place)
+
+    threads = [threading.Thread(target=run, args=(place,)) for place in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return counts
+
+
+def get(port: int, path: str) -> Any:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path)
+    return json.loads(connection.getresponse().read())
+
+
+def waiting(port: int) -> int:
+    """Bytes that are acknowledged and not yet drained."""
+    queue = get(port, "/v1/status")["queue"]
+    (segment, offset), (at, done) = queue["acknowledged"], queue["drained"]
+    return int((segment - at) * Settings().segment_bytes + offset - done)
+
+
+def peak_rss(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
+@contextmanager
+def server(home: Home, *more: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The collector over HTTP with one route more, that does nothing, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.ingest", "--serve", str(home.root), *more]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        yield process, int(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def serve(home: str, sync_delay_s: float) -> None:
+    """Be that process."""
+    from collector.access.guard import Guard
+    from collector.access.keys import Keyring, make_local_key
+    from collector.app import create_app
+    from collector.server import listen, url_of
+    from collector.server import serve as serve_app
+
+    def slow(file: int) -> None:
+        time.sleep(sync_delay_s)
+        os.fsync(file)
+
+    async def nothing(request: Request) -> Response:
+        await request.body()
+        return Response(b"{}", media_type="application/json")
+
+    settings = Settings(home=home, port=0, publish_every_s=0)
+    with listen(settings) as listener, Collector(settings, sync=slow if sync_delay_s else os.fsync) as collector:
+        app = create_app(settings, collector)
+        guard = Guard(app, Keyring(collector.home, local=make_local_key(collector.home)), loopback=True)
+        app.add_api_route("/v1/nothing", nothing, methods=["POST"], response_model=None)
+        port = url_of(listener).rpartition(":")[2]
+        serve_app(guard, listener, grace_s=5, announce=lambda: print(port, flush=True))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument(
+        "--stored", type=int, nargs="+", default=[0, 2_000_000], help="rows there before, smallest first"
+    )
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--sync-delay", type=float, default=0.0, help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
