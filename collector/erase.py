@@ -52,8 +52,8 @@ def erase(collector: Collector, kind: Kind, value: str, *, dry_run: bool = False
     """Erase a subject everywhere and keep it away; with ``dry_run`` only count. The document says what went where."""
     erased = collector.erased
     if dry_run:
+        collector.flush()
         return _document(Sweep(kind, removed=_count(collector, erased.only(kind, value), None)), dry_run=True)
-    collector.flush()
     erased.bury(kind, [value])
     return _document(sweep(collector, Sweep(kind, erased.subject(kind, value))))
 
@@ -62,6 +62,7 @@ def erase_older(collector: Collector, days: float, *, dry_run: bool = False) -> 
     """Remove what is older than so many days; it may come again, if somebody sends it."""
     before = (utc_now() - timedelta(days=days)).replace(tzinfo=None)
     if dry_run:
+        collector.flush()
         return _document(Sweep("age", removed=_count(collector, collector.erased.nobody(), before)), dry_run=True)
     return _document(sweep(collector, Sweep("age", before=before)))
 
@@ -180,7 +181,6 @@ def _sessions_of(collector: Collector, erased: Erased) -> list[str]:
 
 def _count(collector: Collector, erased: Erased, before: datetime | None) -> dict[str, int]:
     """Rows that go, by table."""
-    collector.flush()
     with collector.cursor() as store, _marked(store, erased, before) as conditions:
         counts = {name: store.rows(f"select count(*) from {name} where {gone}") for name, gone in conditions.items()}
         return {name: int(n) for name, ((n,),) in counts.items()}

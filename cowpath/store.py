@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 SPILL_LIMIT = "4GB"
 """Most disk that queries may take for what does not fit into memory."""
+
+
+CLOSED = "the store is closed, for good or while its file is replaced; try again"
 
 
 class Store:
@@ -62,7 +66,8 @@ class Store:
 
     def execute(self, sql: str, parameters: Mapping[str, object] | None = None) -> None:
         """Run one statement. Parameters are named: ``$name`` in the SQL."""
-        self._connection.execute(sql, dict(parameters) if parameters else None)
+        with _open():
+            self._connection.execute(sql, dict(parameters) if parameters else None)
 
     def run(self, name: str, **parameters: object) -> None:
         """Run the statements of ``sql/<name>.sql``; each gets those parameters that it names."""
@@ -71,7 +76,8 @@ class Store:
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a query."""
-        return self._connection.execute(sql, dict(parameters) if parameters else None).fetchall()
+        with _open():
+            return self._connection.execute(sql, dict(parameters) if parameters else None).fetchall()
 
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
         """All rows of a query as an Arrow table."""
@@ -126,6 +132,29 @@ class Store:
     def detach(self, name: str) -> None:
         self._connection.execute(f"detach {name}")
 
+    def load_quack(self, *, gate: str) -> None:
+        """Load DuckDB's remote protocol; the macro ``gate`` decides over every query. Before ``lock_down`` only.
+
+        InputError where the extensions are neither installed as packages nor by DuckDB's INSTALL.
+        """
+        try:
+            for name in ("httpfs", "quack"):
+                self._connection.execute(f"load {_extension(name)}")
+        except duckdb.Error as error:
+            raise InputError(
+                f"quack cannot be loaded: {str(error).partition(chr(10))[0]}",
+                suggestions=["duckdb -c 'install httpfs; install quack'"],
+            ) from error
+        self._connection.execute(f"set global quack_authorization_function = '{gate}'")
+
+    def serve_quack(self, *, port: int, token: str) -> None:
+        """Answer DuckDB's remote protocol on this machine's loopback address."""
+        address = f"quack:localhost:{int(port)}"
+        try:
+            self.rows(f"call quack_serve('{address}', token = $token)", {"token": token})
+        except duckdb.Error as error:
+            raise InputError(f"quack cannot serve on port {port}: {error}") from error
+
     def lock_down(self, databases: Sequence[Path]) -> None:
         """From here on no statement reaches a file but the database's own and these databases; no setting changes.
 
@@ -155,6 +184,8 @@ class Store:
             raise QueryStopped(
                 f"the query was stopped after {timeout_s:g} s; narrow it, or read the published copy"
             ) from None
+        except duckdb.ConnectionException as error:
+            raise HomeBusy(CLOSED) from error
         except (duckdb.Error, RuntimeError) as error:
             raise QueryRefused(str(error).partition("\n")[0]) from error
         finally:
@@ -163,10 +194,8 @@ class Store:
 
     def cursor(self) -> Store:
         """A second connection to the same database, for another thread. HomeBusy while its file is being replaced."""
-        try:
+        with _open():
             return Store(self._connection.cursor())
-        except duckdb.ConnectionException as error:
-            raise HomeBusy("the store is closed, for good or while its file is replaced; try again") from error
 
 
 def sql_folder() -> Path:
@@ -191,6 +220,23 @@ def sql_names(folder: str) -> list[str]:
 def statements(sql: str) -> list[str]:
     """The statements of a script, parsed by DuckDB itself."""
     return [s.query for s in duckdb.extract_statements(sql)]
+
+
+def _extension(name: str) -> str:
+    """An extension's file where its package is installed, else its name, which DuckDB looks up."""
+    found = find_spec(f"duckdb_extension_{name}")
+    folder = Path(found.origin).parent if found and found.origin else Path()
+    path = folder / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
+    return f"'{path}'" if path.is_file() else name
+
+
+@contextmanager
+def _open() -> Iterator[None]:
+    """HomeBusy where the connection was closed meanwhile: for good, or because an erasure replaces the file."""
+    try:
+        yield
+    except duckdb.ConnectionException as error:
+        raise HomeBusy(CLOSED) from error
 
 
 def _files_of(databases: Sequence[Path]) -> list[str]:
