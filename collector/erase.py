@@ -54,6 +54,8 @@ def erase(collector: Collector, kind: Kind, value: str, *, dry_run: bool = False
     if dry_run:
         collector.flush()
         return _document(Sweep(kind, removed=_count(collector, erased.only(kind, value), None)), dry_run=True)
+    # Before the tombstone: what the drain drops because of it would not be counted.
+    collector.flush()
     erased.bury(kind, [value])
     return _document(sweep(collector, Sweep(kind, erased.subject(kind, value))))
 
