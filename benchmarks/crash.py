@@ -83,7 +83,7 @@ def kill_often(home: Home, told: Told, *, kills: int, seed: int) -> Counter[str]
                 others.append(threading.Thread(target=disturb, args=(port, moment, life, told)))
             for thread in others:
                 thread.start()
-            time.sleep(chance.uniform(0.02, 1.2 if moment == "erase" else 0.6))
+            time.sleep(chance.uniform(0.02, 3.0 if moment == "erase" else 0.6))
             process.kill()
             for thread in others:
                 thread.join()
