@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import threading
 import time
 from collections import Counter
@@ -57,6 +58,7 @@ class Collector:
         self.taken = {"accepted": 0, "duplicates": 0, "rejected": 0}
         self.refused: Counter[str] = Counter()
         self.sync_times = Durations()
+        self.quack_token = ""
         self._published_state: object = None
         self._publish_failure = ""
         with ExitStack() as undo:
@@ -171,7 +173,12 @@ class Collector:
     def _use(self, store: Store) -> None:
         self._store = store
         self.live = LiveViews(store, self.home, queries=self.settings.sql_queries)
+        if self.settings.quack_port:
+            store.load_quack(gate="analysts.main.gate")
         store.lock_down([self.home.live, temporary_of(self.home), fresh_of(self.home)])
+        if self.settings.quack_port:
+            self.quack_token = self.settings.key or secrets.token_urlsafe(24)
+            store.cursor().serve_quack(port=self.settings.quack_port, token=self.quack_token)
 
     def _begin_drain(self, before: Drain | None = None) -> Drain:
         drain = Drain(

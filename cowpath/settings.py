@@ -30,6 +30,7 @@ HELP: dict[str, str] = {
     "sql_max_rows": "most rows in the answer to a query over the live store",
     "sql_queries": "queries over the live store that may run at once; more get 503",
     "retain_days": "events older than so many days are removed once a day; 0 keeps them for ever",
+    "quack_port": "port of DuckDB's remote protocol on loopback; 0: it is not served",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
@@ -54,6 +55,7 @@ class Settings:
     sql_timeout_s: float = 30.0
     sql_max_rows: int = 100_000
     sql_queries: int = 4
+    quack_port: int = 0
     retain_days: float = 0.0
     prefect_api_url: str = ""
     model_dir: str = ""

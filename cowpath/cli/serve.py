@@ -30,6 +30,7 @@ HISTORY = Path("~/.claude/projects")
 @click.option("--host", default=None, help=HELP["host"])
 @click.option("--port", type=click.IntRange(0, 65535), default=None, help=HELP["port"])
 @click.option("--publish-every", type=float, default=None, metavar="S", help=HELP["publish_every_s"])
+@click.option("--quack", type=click.IntRange(1, 65535), default=None, metavar="PORT", help=HELP["quack_port"])
 @click.option("--mine-every", type=float, default=None, metavar="S", help="Also mine every so many seconds.")
 @with_json
 def up(
@@ -37,11 +38,12 @@ def up(
     host: str | None,
     port: int | None,
     publish_every: float | None,
+    quack: int | None,
     mine_every: float | None,
     as_json: bool,
 ) -> None:
     """Serve the collector and the ranker on one port until SIGINT or SIGTERM."""
-    settings = settings_of(home, host=host, port=port, publish_every_s=publish_every)
+    settings = settings_of(home, host=host, port=port, publish_every_s=publish_every, quack_port=quack)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     _need_collector()
     from collector.server import listen
@@ -85,11 +87,15 @@ def _serve(collector: Collector, listener: socket.socket, *, mine_every: float |
     settings, url = collector.settings, url_of(listener)
     app = create_app(settings, collector)
     answers = _include_ranker(app, settings)
-    guard = Guard(app, Keyring(collector.home, local=make_local_key(collector.home)), loopback=is_loopback(settings.host))
+    guard = Guard(
+        app, Keyring(collector.home, local=make_local_key(collector.home)), loopback=is_loopback(settings.host)
+    )
     _hint_at_history(collector)
 
     def announce() -> None:
         collector.lock.announce(url)
+        if collector.quack_token:
+            say(f"cowpath: quack:localhost:{settings.quack_port} answers the token {collector.quack_token}")
         _say_where(url, settings, answers=answers, as_json=as_json)
 
     miner = Child("mine", "--home", settings.home, "--json")
