@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from cowpath.event import Event
 
-FIELDS = ("trigger", "outcome", "duration_ms", "actor", "agent", "agent_version", "suggested_by")
-"""What a later copy may complete. Never the order, the skill or the session."""
+FIELDS = ("trigger", "outcome", "duration_ms", "actor", "agent", "agent_version", "suggested_by", "batch_id")
+"""What a later copy may complete. Never the order, the skill or the session; a batch that becomes known late
+takes an order away that was never there (a call's own hook comes before the hook of its parallel batch)."""
 
 COLUMNS = pa.schema(
     [
@@ -29,6 +30,7 @@ COLUMNS = pa.schema(
         ("agent", pa.string()),
         ("agent_version", pa.string()),
         ("suggested_by", pa.string()),
+        ("batch_id", pa.string()),
         ("source", pa.string()),
         ("stored_at", pa.timestamp("us")),
         ("arrival", pa.int64()),

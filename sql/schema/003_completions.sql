@@ -10,6 +10,7 @@ create table if not exists completions (
     agent text,
     agent_version text,
     suggested_by text,
+    batch_id text,
     source text not null,         -- who saw the event too
     stored_at timestamp not null, -- our clock, UTC
     arrival bigint not null
@@ -26,6 +27,7 @@ with later as (
         arg_min(agent, arrival) as agent,
         arg_min(agent_version, arrival) as agent_version,
         arg_min(suggested_by, arrival) as suggested_by,
+        arg_min(batch_id, arrival) as batch_id,
         list(distinct source) as sources
     from completions
     group by completes
@@ -35,7 +37,7 @@ select
     case when e.trigger = 'unknown' then coalesce(l.trigger, e.trigger) else e.trigger end as trigger,
     case when e.outcome = 'unknown' then coalesce(l.outcome, e.outcome) else e.outcome end as outcome,
     coalesce(e.duration_ms, l.duration_ms) as duration_ms,
-    e.batch_id,
+    coalesce(e.batch_id, l.batch_id) as batch_id,
     coalesce(e.actor, l.actor) as actor,
     coalesce(e.agent, l.agent) as agent,
     coalesce(e.agent_version, l.agent_version) as agent_version,

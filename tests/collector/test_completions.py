@@ -26,7 +26,7 @@ MakeEvent = Callable[..., Event]
 
 FULL: dict[str, Any] = {
     "trigger": "user", "outcome": "ok", "duration_ms": 12.0, "actor": "ada", "agent": "a", "agent_version": "1",
-    "suggested_by": "run-1",
+    "suggested_by": "run-1", "batch_id": "b",
 }  # fmt: skip
 
 
@@ -49,6 +49,18 @@ def test_14_a_later_copy_completes_what_is_unknown_and_changes_nothing_else(
     seen = visible(home, "session_id, seq, skill, source, outcome, duration_ms, trigger, sources")
     assert seen == [("s1", 1, "plan", "claude-hooks", "error", 7.0, "user", "claude-hooks, otlp")]
     assert collector.drain.completed == 2
+
+
+def test_a_batch_that_becomes_known_late_makes_calls_parallel_after_all(
+    collector: Collector, home: Home, event: MakeEvent
+) -> None:
+    # Each call's own hook comes first and knows no batch; then the hook of the parallel batch names both.
+    collector.take_in([event("e1", skill="lint"), event("e2", skill="test")])
+    collector.flush()
+    collector.take_in([event("e1", skill="lint", batch_id="b1"), event("e2", skill="test", batch_id="b1")])
+    collector.publish()
+
+    assert visible(home, "event_id, batch_id") == [("e1", "b1"), ("e2", "b1")]
 
 
 def test_a_repeat_that_knows_nothing_new_leaves_no_row(collector: Collector, event: MakeEvent) -> None:
