@@ -249,7 +249,7 @@ def _rows(events: Sequence[Event]) -> pa.Table:
     for name in ("batch_id", "actor", "suggested_by"):
         columns[name] = pa.array(columns[name], pa.string())
     columns |= {"skill_id": [e.skill for e in events], "called_at": called_at, "stored_at": called_at}
-    return pa.table(columns | {"extra": ["{}"] * len(events)})
+    return pa.table(columns | {"extra": ["{}"] * len(events), "arrival": list(range(len(events)))})
 
 
 def _arguments() -> argparse.Namespace:

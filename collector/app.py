@@ -44,7 +44,7 @@ def create_app(settings: Settings, collector: Collector | None = None) -> FastAP
         if opened:
             await asyncio.to_thread(opened.close)
 
-    app = FastAPI(title="cowpath", version=__version__, lifespan=lifespan)
+    app = FastAPI(title="cowpath", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.settings = settings
     app.state.answers = Answers()
     app.include_router(router)
@@ -150,7 +150,9 @@ async def _show_http(request: Request, error: Exception) -> Response:
     """No such path or method, in the same form as every other error."""
     if not isinstance(error, HTTPException):
         raise error
-    document = InputError(f"{request.method} {request.url.path}: {error.detail}", suggestions=["GET /docs"]).document()
+    document = InputError(
+        f"{request.method} {request.url.path}: {error.detail}", suggestions=["GET /openapi.json"]
+    ).document()
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_methods_of(request))

@@ -111,6 +111,8 @@ class Drain:
         self._hurry = threading.Event()
         self._deadline: float | None = None
         self._moved = threading.Condition()
+        # pyarrow imports more at its first table; a signal in the middle of that import would leave this thread stuck
+        event_table(()), rejected_table(())
         self._thread = threading.Thread(target=self._run, name="cowpath-drain", daemon=True)
         self._thread.start()
 

@@ -113,7 +113,15 @@ def plausible_clock(event: Event) -> Event | Rejected:
     return event if event.clock == "ok" else msgspec.structs.replace(event, clock="ok")
 
 
-CHECKS: tuple[Check, ...] = (without_people, complete, within_size, known_kind, named_skill, kept_apart, plausible_clock)
+CHECKS: tuple[Check, ...] = (
+    without_people,
+    complete,
+    within_size,
+    known_kind,
+    named_skill,
+    kept_apart,
+    plausible_clock,
+)
 """Every check in its order; what people wrote goes first, so that no dead letter keeps it either."""
 
 

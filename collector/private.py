@@ -15,6 +15,8 @@ from typing import Any
 
 import msgspec
 
+from cowpath.errors import StoreDamaged
+
 # fmt: off
 PRIVATE_KEYS = frozenset({
     "args", "arguments", "body", "command_args", "content", "cwd", "email", "file", "file_path", "input",
@@ -43,9 +45,23 @@ MAX_VALUE = 512
 _HASHED = re.compile(r"h:[0-9a-f]{16,64}")
 
 
-def read_secret(path: Path) -> bytes:
-    """The installation's key; made at the first call, readable by its owner only."""
-    if not path.exists():
+SECRET_BYTES = 16
+
+
+def read_secret(path: Path, *, has_events: bool = False) -> bytes:
+    """The installation's key; made at the first call, readable by its owner only.
+
+    A home with events and without its key is refused: under a new one every actor would become two.
+    """
+    if has_events and (not path.exists() or path.stat().st_size < SECRET_BYTES):
+        raise StoreDamaged(
+            f"{path}, the key that actors are hashed with, is missing or cut, and the home holds events",
+            suggestions=[
+                f"restore {path} from a copy of this home",
+                f"or begin anew, every actor then counting as a new one: head -c 32 /dev/urandom > {path}",
+            ],
+        )
+    if not path.exists() or path.stat().st_size < SECRET_BYTES:
         # Not write_whole: that makes files for others to read.
         with NamedTemporaryFile(dir=path.parent, prefix=".secret.", delete=False) as file:
             file.write(secrets.token_hex(32).encode())

@@ -64,7 +64,7 @@ class Collector:
         with ExitStack() as undo:
             self.lock = HomeLock.take(self.home)
             undo.callback(self.lock.release)
-            self._secret = read_secret(self.home.secret)
+            self._secret = read_secret(self.home.secret, has_events=self.home.live.exists())
             self.erased = Erased(self.home, self._secret)
             self._open_store()
             undo.callback(self._store.close)

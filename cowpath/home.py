@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from cowpath.errors import HomeBusy
+from cowpath.errors import HomeBusy, StoreDamaged
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,12 @@ class Home:
 
 def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file that others read: temporary name, flush to disk, rename. Never half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        opened = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115  # below
+    except OSError as error:
+        raise StoreDamaged(f"{path} cannot be written: {error.strerror}") from error
+    with opened as file:
         temporary = Path(file.name)
         try:
             file.write(data)

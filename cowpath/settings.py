@@ -83,7 +83,23 @@ def read_settings(environment: Mapping[str, str] | None = None, **flags: Any) ->
             values[field.name] = given
         elif text:
             values[field.name] = _parse(field.name, types[field.name], text)
-    return Settings(**values)
+    settings = Settings(**values)
+    _check(settings)
+    return settings
+
+
+def _check(settings: Settings) -> None:
+    """Raise InputError for a value that nothing could run with."""
+    if not settings.home.strip():
+        raise InputError("the home is an empty name; leave it out for the default, or name a folder")
+    if settings.at.root.exists() and not settings.at.root.is_dir():
+        raise InputError(f"{settings.at.root} is no folder; the home must be one")
+    if not 0 <= settings.port <= 65535:
+        raise InputError(f"port {settings.port} does not exist; ports are 0 to 65535")
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, int | float) and not (0 <= value < float("inf")):
+            raise InputError(f"{variable(field.name)} is {value}; {HELP[field.name]}: it cannot be below 0")
 
 
 def variable(name: str) -> str:

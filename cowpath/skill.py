@@ -114,4 +114,5 @@ def unknown_skill(name: str, known: Iterable[str]) -> UnknownSkill:
     """The error for a name nobody knows, with the nearest known names."""
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
-    return UnknownSkill(f"no skill {name!r}{hint}", suggestions=near)
+    shown = name if len(name) <= 80 else f"{name[:77]}..."
+    return UnknownSkill(f"no skill {shown!r}{hint}", suggestions=near)

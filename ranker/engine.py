@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from cowpath.edge import LAYERS
-from cowpath.errors import NothingLearned
+from cowpath.errors import BadFile, NothingLearned
 from cowpath.next_model import NextModel
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue
@@ -114,7 +114,10 @@ class Ranker:
     def _read_versions(self) -> dict[str, str | None]:
         home = self._settings.at
         run = home.learned / "run.json"
-        run_id = msgspec.json.decode(run.read_bytes()).get("run_id") if run.exists() else None
+        try:
+            run_id = msgspec.json.decode(run.read_bytes(), type=dict[str, Any]).get("run_id") if run.exists() else None
+        except msgspec.MsgspecError as error:
+            raise BadFile(f"{run} is no run record", suggestions=["cowpath mine"]) from error
         catalogue = home.catalogue.read_bytes() if home.catalogue.exists() else None
         digest = hashlib.sha256(catalogue).hexdigest()[:12] if catalogue is not None else None
         return {"run": run_id, "catalogue": digest}

@@ -9,7 +9,7 @@ import msgspec
 import polars as pl
 
 from cowpath.edge import LAYERS, Edge, read_layer
-from cowpath.errors import BadFile, NothingLearned
+from cowpath.errors import BadFile, InputError, NothingLearned
 from cowpath.home import Home
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue, unknown_skill
@@ -40,9 +40,11 @@ def why(settings: Settings, a: str, b: str) -> dict[str, Any]:
     unseen), ``status``, ``failed`` (tests between this pair and a confirmed ``a precedes b``),
     ``evidence``, ``edges`` (of every layer between the two), ``text`` (the case in words).
 
-    Raises UnknownSkill for a name that neither the catalogue nor the log knows, NothingLearned
-    before the first mining run.
+    Raises InputError for a pair of one, UnknownSkill for a name that neither the catalogue nor the log
+    knows, NothingLearned before the first mining run.
     """
+    if a == b:
+        raise InputError(f"{a} and {b} are one skill; a pair needs two")
     home = settings.at
     if not (home.learned / "pairs.parquet").exists():
         raise NothingLearned(f"nothing is learned at {home.root} yet", suggestions=["cowpath mine"])
@@ -74,6 +76,8 @@ def _read(home: Home) -> Learned:
         )
     except (OSError, msgspec.MsgspecError, pl.exceptions.PolarsError) as error:
         raise BadFile(f"{home.learned} cannot be read: {error}", suggestions=["cowpath mine"]) from error
+    if not {"run_id", "witness", "single_actor", "parameters"} <= record.keys():
+        raise BadFile(f"{home.learned / 'run.json'} is no run record", suggestions=["cowpath mine"])
     return Learned(record, pairs, strata, suggested)
 
 

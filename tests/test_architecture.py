@@ -33,6 +33,7 @@ TOUCHES_ENVIRONMENT: dict[str, str] = {
     "cowpath/settings.py": "reads it: the one table of settings",
     "cowpath/hook.py": "reads four variables: at every call, loading the settings would take longer than its work",
     "miner/flow.py": "sets what prefect reads while it is imported: no telemetry",
+    "ranker/encoder.py": "sets what onnxruntime looks for while it is imported: no telemetry",
     "ranker/dense.py": "sets what the model libraries look for while they are imported: no network",
 }
 """File -> why it may touch the environment."""

@@ -13,6 +13,7 @@ import msgspec
 
 from cowpath.cli.embed import embed
 from cowpath.cli.output import progress, settings_of, show, with_home, with_json
+from cowpath.errors import BadFile, InputError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 SHOWN = 20
@@ -59,7 +60,7 @@ def claude(path: Path | None, include: tuple[str, ...], home: str | None, as_jso
 @click.option("--catalogue", "skills", type=FILE, help="Skills of these calls: skill_id, name, description, tags.")
 @with_home
 @with_json
-def jsonl(events: Path, skills: Path | None, home: str | None, as_json: bool) -> None:
+def jsonl(events: Path, skills: Path | None, home: str | None, as_json: bool) -> int:
     """Import calls from JSON lines: session_id, seq, skill_id, and ts, actor, outcome, group where known."""
     from collector.doors import open_door
     from collector.importers.jsonl import import_jsonl
@@ -73,6 +74,7 @@ def jsonl(events: Path, skills: Path | None, home: str | None, as_json: bool) ->
     with open_door(settings) as door:
         document = import_jsonl(_lines(events, "calls"), door) | catalogue
     show(document, lambda: _import_page(document), as_json=as_json)
+    return _outcome(document)
 
 
 @import_.command()
@@ -150,16 +152,18 @@ def catalogue() -> None:
 
 
 @catalogue.command()
-@click.argument("directories", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("directories", nargs=-1, required=True)
 @click.option("--most-directories", default=2000, show_default=True, help="Most directories read under each root.")
 @with_home
 @with_json
-def sync(directories: tuple[Path, ...], most_directories: int, home: str | None, as_json: bool) -> None:
+def sync(directories: tuple[str, ...], most_directories: int, home: str | None, as_json: bool) -> None:
     """Bring the catalogue to the skills under these directories; of two with one name the earlier wins."""
     from collector.catalogue import sync as synchronise
 
     settings = settings_of(home)
-    report = synchronise(directories, settings.at, most_directories=most_directories)
+    if not all(directories):
+        raise InputError("a directory with an empty name was given (is a variable unset?)")
+    report = synchronise([Path(directory) for directory in directories], settings.at, most_directories=most_directories)
     document = {**msgspec.to_builtins(report), "embeddings": embed(settings)}
     show(document, lambda: _sync_page(document), as_json=as_json)
 
@@ -215,6 +219,12 @@ def _lines(path: Path, label: str) -> Iterator[bytes]:
         for line in file:
             bar.update(len(line))
             yield line
+
+
+def _outcome(document: Mapping[str, Any]) -> int:
+    """The exit code of an import: a file of which nothing at all could be taken was no file of calls."""
+    refused_all = bool(document["rejected"]) and not document["accepted"] and not document["duplicates"]
+    return BadFile.exit_code if refused_all else 0
 
 
 def _import_page(document: Mapping[str, Any]) -> str:

@@ -130,7 +130,7 @@ def _include_ranker(app: FastAPI, settings: Settings) -> bool:
 def _say_where(url: str, settings: Settings, *, answers: bool, as_json: bool) -> None:
     """One line on stdout, for a program or a person that waits for it."""
     document = {"url": url, "home": str(settings.at.root), "pid": os.getpid(), "ranker": answers}
-    words = f"cowpath listens on {url} and keeps everything in {settings.at.root}; its documentation: {url}/docs"
+    words = f"cowpath listens on {url} and keeps everything in {settings.at.root}; its description: {url}/openapi.json"
     click.echo(msgspec.json.encode(document).decode() if as_json or not sys.stdout.isatty() else words)
 
 

@@ -7,6 +7,7 @@ select
     count(distinct session_id) filter (kind = 'activated') as sessions,
     count(distinct skill_id) filter (kind = 'activated') as skills,
     count(distinct actor) filter (kind = 'activated') as actors,
+    count(distinct session_id) filter (kind = 'activated' and actor is not null) as named_sessions,
     count(distinct called_at::date) filter (kind = 'activated' and clock = 'ok') as days,
     min(called_at) filter (kind = 'activated' and clock = 'ok') as first_called_at,
     max(called_at) filter (kind = 'activated' and clock = 'ok') as last_called_at,

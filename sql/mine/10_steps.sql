@@ -8,6 +8,7 @@ with calls as (
         seq,
         coalesce(called_at, stored_at) as happened_at,
         case when clock = 'ok' then called_at end as called_at, -- a broken clock names no day
+        case when seq is null and called_at is null then arrival end as arrival, -- the only order there is
         batch_id,
         actor,
         coalesce(extra ->> 'group', session_id) as session_group,
@@ -27,7 +28,8 @@ placed as (
             order by
                 case when has_seq then seq end,
                 case when not has_seq then happened_at end,
-                case when not has_seq then seq end
+                case when not has_seq then seq end,
+                case when not has_seq then arrival end
         ) as place
     from calls
 ),

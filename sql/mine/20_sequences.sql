@@ -21,7 +21,7 @@ select
     session_group,
     case $witness
         when 'actor' then actor
-        when 'day' then coalesce(strftime(began_at, '%Y-%m-%d'), '')
+        when 'day' then coalesce(strftime(began_at, '%Y-%m-%d'), session_group) -- undated: each for itself
         else session_group -- the streams of a session, and related sessions, are one witness
     end as witness,
     began_at,

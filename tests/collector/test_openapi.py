@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import schemathesis
@@ -52,9 +53,10 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @schema.parametrize()
 @bounded(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_every_route_keeps_what_its_description_says(case: Case, url: str) -> None:
+def test_every_route_keeps_what_its_description_says(case: Case[Any], url: str) -> None:
     case.call_and_validate(base_url=url, excluded_checks=[check for check, paths in BY_DESIGN if _is_in(case, paths)])
 
 
-def _is_in(case: Case, paths: tuple[str, ...]) -> bool:
-    return case.operation.path.startswith(paths)
+def _is_in(case: Case[Any], paths: tuple[str, ...]) -> bool:
+    path: str = case.operation.path
+    return path.startswith(paths)
