@@ -34,7 +34,7 @@ def test_a_home_without_an_export_says_what_to_install(settings: Settings) -> No
     with pytest.raises(ModelMissing) as raised:
         Encoder.open(settings.at.embeddings)
 
-    assert "pip install" in raised.value.suggestions[0]
+    assert "cowpath catalogue sync DIR or cowpath mine" in raised.value.suggestions[0]
 
 
 def test_a_weights_folder_without_weights_is_named(tmp_path: Path) -> None:

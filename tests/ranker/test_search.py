@@ -15,7 +15,7 @@ def test_without_the_model_search_is_by_keyword_and_says_so(learned: Settings) -
 
     assert (answer.arm, answer.mode, answer.abstained) == ("hybrid", "keyword", False)
     assert answer.reason is not None
-    assert "pip install 'cowpath[model]'" in answer.reason
+    assert "cowpath mine" in answer.reason
     assert [m.skill_id for m in answer.matches] == ["deploy-service", "roll-back"]
     because = answer.matches[0].because
     assert (because.keyword_rank, because.words) == (1, ["deploy", "service", "production"])
