@@ -17,7 +17,7 @@ from cowpath.errors import CowpathError, InputError, TooLarge
 from cowpath.settings import Settings
 from ranker.engine import Ranker
 from ranker.next import NextAnswer
-from ranker.search import Arm, SearchAnswer
+from ranker.search import MAX_K, Arm, SearchAnswer
 
 MAX_BODY_BYTES = 256 * 1024
 
@@ -26,7 +26,7 @@ class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request for skills in words."""
 
     query: Annotated[str, Meta(min_length=1, pattern=r"\S")]
-    k: int = 10
+    k: Annotated[int, Meta(ge=1, le=MAX_K)] = 10
     arm: Arm = "hybrid"
 
 

@@ -43,13 +43,13 @@ def why(settings: Settings, a: str, b: str) -> dict[str, Any]:
     Raises InputError for a pair of one, UnknownSkill for a name that neither the catalogue nor the log
     knows, NothingLearned before the first mining run.
     """
-    if a == b:
-        raise InputError(f"{a} and {b} are one skill; a pair needs two")
     home = settings.at
     if not (home.learned / "pairs.parquet").exists():
         raise NothingLearned(f"nothing is learned at {home.root} yet", suggestions=["cowpath mine"])
     learned = _read(home)
     source, target = (_known(home, name, learned.strata) for name in (a, b))
+    if source == target:
+        raise InputError(f"{a} and {b} are one skill; a pair needs two")
     row = _row(learned.pairs, source, target)
     case = _unseen(learned, source, target) if row is None else _seen(row, source, learned.record)
     edges = [_edge(edge) for edge in _between(home, source, target)]

@@ -23,8 +23,8 @@ from ranker.app import create_router
 BY_DESIGN = (
     # a bad item costs only itself, and a hook never disturbs its agent
     (negative_data_rejection, ("/v1/events", "/v1/cloudevents", "/v1/hooks/", "/v1/logs", "/v1/traces", "/v1/metrics")),
-    # no schema says which texts are SQL, and formats such as date-time are only remarks there
-    (positive_data_acceptance, ("/v1/sql", "/v1/events")),
+    # no schema says which texts are SQL, formats such as date-time are only remarks there, and 87.0 is an integer to it
+    (positive_data_acceptance, ("/v1/sql", "/v1/events", "/v1/search")),
 )
 """Check -> where a promise of ours says otherwise."""
 
