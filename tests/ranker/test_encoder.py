@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -92,3 +96,18 @@ def test_vectors_of_other_weights_are_embedded_anew(embedded: Settings, tmp_path
 
     assert (report.embedded, report.cached, report.exported) == (1, 0, True)
     assert set(read_vectors(folder)) == {text_hash("test")}
+
+
+@pytest.mark.model
+def test_a_search_leaves_nothing_in_the_users_own_folder(embedded: Settings, tmp_path: Path) -> None:
+    """The runtime of the encoder would keep an id of the user there and report use."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "cowpath", "search", "deploy", "--home", embedded.home, "--json"],
+        env=os.environ | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert json.loads(ran.stdout)["mode"] == "hybrid"
+    assert list(tmp_path.rglob("*")) == []
