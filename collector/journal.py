@@ -15,6 +15,7 @@ from pathlib import Path
 
 from collector.segments import Position, cut_torn_end, numbers, segment_path
 from cowpath.errors import Overloaded, TooLarge
+from cowpath.home import sync_file
 
 log = logging.getLogger("cowpath.collector")
 
@@ -165,7 +166,7 @@ class Journal:
         number = self._end.segment + 1
         self._file = os.open(segment_path(self.folder, number), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         self._end = Position(number, 0)
-        _sync_folder(self.folder)
+        sync_file(self.folder)
         return self._file
 
     def _abandon_segment(self) -> None:
@@ -191,12 +192,3 @@ def _unwritten(failure: str) -> Overloaded:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file is only as durable as the folder entry that names it."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import msgspec
 
 from cowpath.errors import StoreDamaged
+from cowpath.home import write_whole
 
 # fmt: off
 PRIVATE_KEYS = frozenset({
@@ -62,12 +61,7 @@ def read_secret(path: Path, *, has_events: bool = False) -> bytes:
             ],
         )
     if not path.exists() or path.stat().st_size < SECRET_BYTES:
-        # Not write_whole: that makes files for others to read.
-        with NamedTemporaryFile(dir=path.parent, prefix=".secret.", delete=False) as file:
-            file.write(secrets.token_hex(32).encode())
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(path)
+        write_whole(path, secrets.token_hex(32).encode(), mode=0o600)
     return path.read_bytes()
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from cowpath.edge import LAYERS, Edge, Provenance, read_layer
 from cowpath.errors import BadFile
-from cowpath.home import Home
+from cowpath.home import Home, sync_file
 from cowpath.skill import Catalogue, read_catalogue
 from cowpath.store import Store, sql_names
 
@@ -85,8 +85,7 @@ def _add_views(path: Path) -> None:
 
 
 def _put_in_place(temporary: Path, usage: Path) -> None:
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
+    sync_file(temporary)
     # Left by a tool that opened the published copy for writing; beside the new copy it would be poison.
     usage.with_name(usage.name + ".wal").unlink(missing_ok=True)
     temporary.replace(usage)

@@ -31,7 +31,7 @@ from collector.schedule import Every
 from collector.segments import encode
 from cowpath.errors import StoreDamaged
 from cowpath.event import Event, Rejected, utc_now
-from cowpath.home import Home, set_aside
+from cowpath.home import Home, set_aside, sync_file
 from cowpath.settings import Settings
 from cowpath.store import Store, sql_names
 
@@ -290,15 +290,6 @@ def _got_an_id(item: Event | Rejected, kept: Event | Rejected) -> bool:
 def fresh_of(home: Home) -> Path:
     """Where the copy is made that takes the place of live.duckdb."""
     return home.root / ".live.duckdb.fresh"
-
-
-def sync_file(path: Path) -> None:
-    """Return when a file, or what a folder names, is on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def open_live(home: Home) -> tuple[Store, int]:

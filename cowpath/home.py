@@ -103,6 +103,15 @@ def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
             raise
 
 
+def sync_file(path: Path) -> None:
+    """Return when a file, or what a folder names, is on disk: a file is only as durable as the entry that names it."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def set_aside(path: Path) -> Path:
     """Rename a file that cannot be read, so that a new one can take its place; nothing is thrown away."""
     number = 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -25,14 +27,33 @@ def associate(pairs: pl.DataFrame, parameters: Parameters, *, skills: int) -> pl
         pl.Series("p", p),
         pl.Series("q", benjamini_hochberg(p, tests=skills * (skills - 1) // 2)),
     )
-    return scored.with_columns(
-        related=(pl.col("o") >= parameters.min_sessions)
-        & (pl.col("lift") >= parameters.min_lift)
-        & (pl.col("q") <= parameters.q)
-        & (pl.col("witnesses") >= parameters.min_witnesses)
-        & (pl.col("outside_busiest") >= parameters.min_outside_busiest)
-        & (pl.col("outside_lift") >= parameters.min_lift)
-    )
+    return scored.with_columns(related=~pl.any_horizontal(test.missed for test in association_tests(parameters)))
+
+
+class Test(NamedTuple):
+    """One question a pair is asked: the value that answers it, its bound, and whether the pair misses it."""
+
+    name: str
+    value: pl.Expr
+    bound: float
+    missed: pl.Expr
+
+
+def association_tests(parameters: Parameters) -> list[Test]:
+    """What makes a pair ``related``; it misses none of these."""
+    return [
+        at_least("support", "o", parameters.min_sessions),
+        at_least("lift", "lift", parameters.min_lift),
+        Test("false_discovery", pl.col("q"), parameters.q, pl.col("q") > parameters.q),
+        at_least("witnesses", "witnesses", parameters.min_witnesses),
+        at_least("outside_busiest", "outside_busiest", parameters.min_outside_busiest),
+        at_least("outside_lift", "outside_lift", parameters.min_lift),
+    ]
+
+
+def at_least(name: str, column: str, bound: float) -> Test:
+    """A column may not lie below the bound; a missing value misses it."""
+    return Test(name, pl.col(column), bound, (pl.col(column) < bound).fill_null(True))
 
 
 def poisson_mid_p(observed: NDArray[np.float64], expected: NDArray[np.float64]) -> NDArray[np.float64]:

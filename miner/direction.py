@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from miner.association import Test, association_tests, at_least
 from miner.parameters import Parameters
 
 FAILED = pl.List(pl.Struct({"test": pl.String, "value": pl.Float64, "bound": pl.Float64}))
@@ -115,30 +116,10 @@ def _failed(parameters: Parameters) -> pl.Expr:
     """What stands between the pair and a confirmed ``precedes``."""
     later = pl.col("recent_forward") / (pl.col("recent_forward") + pl.col("recent_backward"))
     asked = [
-        ("support", pl.col("o"), parameters.min_sessions, pl.col("o") < parameters.min_sessions),
-        ("lift", pl.col("lift"), parameters.min_lift, pl.col("lift") < parameters.min_lift),
-        ("false_discovery", pl.col("q"), parameters.q, pl.col("q") > parameters.q),
-        ("witnesses", pl.col("witnesses"), parameters.min_witnesses, pl.col("witnesses") < parameters.min_witnesses),
-        (
-            "outside_busiest",
-            pl.col("outside_busiest"),
-            parameters.min_outside_busiest,
-            pl.col("outside_busiest") < parameters.min_outside_busiest,
-        ),
-        (
-            "outside_lift",
-            pl.col("outside_lift"),
-            parameters.min_lift,
-            pl.col("outside_lift") < parameters.min_lift,
-        ),
-        ("direction", pl.col("lower"), parameters.tau, (pl.col("lower") < parameters.tau).fill_null(True)),
-        (
-            "direction_witnesses",
-            pl.col("forward_witnesses"),
-            parameters.min_witnesses,
-            pl.col("forward_witnesses") < parameters.min_witnesses,
-        ),
-        ("recent_order", later, 0.5, pl.col("vetoed")),
+        *association_tests(parameters),
+        at_least("direction", "lower", parameters.tau),
+        at_least("direction_witnesses", "forward_witnesses", parameters.min_witnesses),
+        Test("recent_order", later, 0.5, pl.col("vetoed")),
     ]
     tests = [
         pl.when(missed).then(

@@ -15,11 +15,12 @@ from typing import Any
 
 import msgspec
 
+from collector.identity import claude_call, claude_typed
 from collector.importers.seen import Seen
 from collector.importers.shipment import Shipment, Sink
 from collector.importers.transcript import Call, Sort, Transcript, moment, read_transcript, rows
 from cowpath.errors import BadFile
-from cowpath.event import Event, Trigger, derived_id
+from cowpath.event import Event, Trigger
 from cowpath.home import Home
 
 SOURCE = "claude-transcript"
@@ -176,9 +177,9 @@ def events(calls: Iterable[Numbered], sorts: frozenset[Sort], typed: dict[str, s
 def _id(call: Call, session_id: str) -> str:
     """The id that other sources of the same call derive too."""
     if not call.typed:
-        return derived_id("claude", call.call_id)
+        return claude_call(call.call_id)
     prompt = call.call_id.removeprefix("typed:").removesuffix(f":{call.name}")
-    return derived_id("claude-slash", session_id, prompt, call.name)
+    return claude_typed(session_id, prompt, call.name)
 
 
 def _trigger(call: Call) -> Trigger:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cowpath.cli.embed import embed
 from cowpath.cli.output import say, settings_of, show, with_home, with_json
 from cowpath.errors import InputError
 from cowpath.settings import Settings
@@ -36,7 +37,7 @@ def mine(every: str | None, no_publish: bool, home: str | None, as_json: bool) -
         return
     if not no_publish:
         _publish(settings)
-    embeddings = _embed(settings)
+    embeddings = embed(settings)
     record = learn(settings)
     document = record | {"embeddings": embeddings, "top": _top(settings)}
     show(document, lambda: _page(document), as_json=as_json)
@@ -56,13 +57,6 @@ def _publish(settings: Settings) -> None:
 
     with open_door(settings) as door:
         door.publish()
-
-
-def _embed(settings: Settings) -> dict[str, Any]:
-    """Embed what is missing; without the model the miner simply knows no neighbours."""
-    from cowpath.cli.embed import embed
-
-    return embed(settings)
 
 
 def learn(settings: Settings) -> dict[str, Any]:
