@@ -14,16 +14,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from scipy.stats import binomtest, false_discovery_control, gamma, hypergeom
 
 from benchmarks.machine import document, finish
 from benchmarks.worlds import Pair, Truth, World, live, plant, plant_nothing, truth
-from cowpath.event import Event
-from cowpath.settings import Settings
-from cowpath.store import Store
-from miner.parameters import Parameters
-from miner.stages import Mining, build, count_pairs, read_log, test_pairs
+from miner.edge_eval import claims, mined
 
 BARS = {
     "precision of confirmed precedes, every size": 0.97,
@@ -53,14 +48,14 @@ def measure(world: World, size: int, seed: int) -> list[dict[str, Any]]:
     mining = mined(live(world, sessions=size, seed=seed))
     planted = truth(world)
     stats = mining.pairs
-    claims = {
-        "confirmed": _claimed(mining, "precedes", ("confirmed",)),
-        "candidate": _claimed(mining, "precedes", ("confirmed", "candidate")),
+    claimed = {
+        "confirmed": set(claims(mining.edges, "precedes", "confirmed")),
+        "candidate": set(claims(mining.edges, "precedes", "confirmed", "candidate")),
         **{name: peer(stats, size) for name, peer in PEERS.items()},
     }
-    rows = [{"method": name, "sessions": size, **_directed(pairs, planted)} for name, pairs in claims.items()]
+    rows = [{"method": name, "sessions": size, **_directed(pairs, planted)} for name, pairs in claimed.items()]
     unordered = {
-        "complements": _claimed(mining, "complements", ("confirmed",)),
+        "complements": set(claims(mining.edges, "complements", "confirmed")),
         "complements by lift": lift_without_order(stats, size),
         "complements by fisher": fisher_without_order(stats, size),
     }
@@ -69,25 +64,13 @@ def measure(world: World, size: int, seed: int) -> list[dict[str, Any]]:
     ]
 
 
-def mined(events: Sequence[Event]) -> Mining:
-    """The real stages up to the edges, on a log in memory. The store is closed; the frames stay."""
-    with Store.open() as store:
-        store.run("schema/001_formulas")
-        with store.visible("given", _rows(events)):
-            store.execute("create or replace table events as select * from given")
-        mining = Mining(settings=Settings(home="/nonexistent"), parameters=Parameters(), store=store)
-        for stage in (read_log, count_pairs, test_pairs, build):
-            mining = stage(mining)
-        return mining
-
-
 def null_world(size: int, seed: int) -> dict[str, int]:
     """What is claimed where no task is planted."""
     mining = mined(live(plant_nothing(seed), sessions=size, seed=seed))
     return {
         "sessions": size,
-        "precedes": len(_claimed(mining, "precedes", ("confirmed",))),
-        "complements": len(_claimed(mining, "complements", ("confirmed",))),
+        "precedes": len(claims(mining.edges, "precedes", "confirmed")),
+        "complements": len(claims(mining.edges, "complements", "confirmed")),
     }
 
 
@@ -215,10 +198,6 @@ def _smaller_first(stats: pl.DataFrame) -> set[Pair]:
     return set(stats.select("a", "b").iter_rows())
 
 
-def _claimed(mining: Mining, relation: str, statuses: Sequence[str]) -> set[Pair]:
-    return {(e.source, e.target) for e in mining.edges if e.relation == relation and e.status in statuses}
-
-
 def _directed(pairs: set[Pair], planted: Truth) -> dict[str, float]:
     judged = {p for p in pairs if tuple(sorted(p)) not in planted.retired}
     right = judged & planted.precedes
@@ -235,21 +214,6 @@ def _scores(claimed: int, right: int, planted: int) -> dict[str, float]:
     precision, recall = right / max(1, claimed), right / max(1, planted)
     f1 = 2 * precision * recall / (precision + recall) if right else 0.0
     return {"claimed": claimed, "precision": precision, "recall": recall, "f1": f1}
-
-
-def _rows(events: Sequence[Event]) -> pa.Table:
-    """Events as rows of the published events table, as far as the stages read it."""
-    names = (
-        "event_id", "session_id", "stream_id", "seq", "kind", "outcome", "batch_id", "actor", "confidence",
-        "suggested_by", "clock",
-    )  # fmt: skip
-    columns: dict[str, Any] = {name: [getattr(e, name) for e in events] for name in names}
-    moments = pa.array([e.called_at for e in events], pa.timestamp("us", tz="UTC"))
-    called_at = moments.cast(pa.timestamp("us"))
-    for name in ("batch_id", "actor", "suggested_by"):
-        columns[name] = pa.array(columns[name], pa.string())
-    columns |= {"skill_id": [e.skill for e in events], "called_at": called_at, "stored_at": called_at}
-    return pa.table(columns | {"extra": ["{}"] * len(events), "arrival": list(range(len(events)))})
 
 
 def _arguments() -> argparse.Namespace:

@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from cowpath.edge import Edge
+from cowpath.edge import Edge, Relation, Status
+from cowpath.event import Event
 from cowpath.settings import Settings
 from cowpath.store import Store
 from miner.next_eval import Session, read_lines, read_sessions
@@ -61,17 +62,19 @@ def evaluate_edges(data: Path, *, seed: int = 0, parameters: Parameters | None =
     """
     sessions = read_sessions(data)
     halves = deal(sessions, seed)
-    rounds = [(learn(mine_half, parameters), judge_half) for mine_half, judge_half in (halves, halves[::-1])]
+    rounds = [
+        (mined(_events(mine_half), parameters).edges, judge_half) for mine_half, judge_half in (halves, halves[::-1])
+    ]
     truth = _truth(data)
     return {
         "data": data.name,
         "sessions": len(sessions),
         "split": {"by": "unit", "share": 0.5, "seed": seed, "halves": 2},
         "precedes": {
-            status: judged([(_claims(edges, "precedes", status), half) for edges, half in rounds], truth)
+            status: judged([(claims(edges, "precedes", status), half) for edges, half in rounds], truth)
             for status in ("confirmed", "candidate")
         },
-        "complements": {"confirmed": sum(len(_claims(edges, "complements", "confirmed")) for edges, _ in rounds)},
+        "complements": {"confirmed": sum(len(claims(edges, "complements", "confirmed")) for edges, _ in rounds)},
     }
 
 
@@ -83,24 +86,29 @@ def deal(sessions: Sequence[Session], seed: int) -> tuple[list[Session], list[Se
     return [s for s in sessions if s.unit in first], [s for s in sessions if s.unit not in first]
 
 
-def learn(sessions: Sequence[Session], parameters: Parameters | None = None) -> tuple[Edge, ...]:
-    """The learned edges of these sessions: the real stages, on a log in memory."""
+def mined(events: Sequence[Event], parameters: Parameters | None = None) -> Mining:
+    """The real stages up to the edges, on a log in memory. Its store is closed; frames and edges stay."""
     with Store.open() as store:
         store.run("schema/001_formulas")
-        with store.visible("given", _events(sessions)):
+        with store.visible("given", _rows(events)):
             store.execute("create or replace table events as select * from given")
         mining = Mining(settings=Settings(home="/nonexistent"), parameters=parameters or Parameters(), store=store)
         for stage in (read_log, count_pairs, test_pairs, build):
             mining = stage(mining)
-        return mining.edges
+        return mining
+
+
+def claims(edges: Iterable[Edge], relation: Relation, *statuses: Status) -> list[Pair]:
+    """The pairs that edges of this relation and these statuses claim."""
+    return [(e.source, e.target) for e in edges if e.relation == relation and e.status in statuses]
 
 
 def judged(rounds: Iterable[tuple[Sequence[Pair], Sequence[Session]]], truth: set[Pair]) -> dict[str, Any]:
     """How the claims of each round fare in its unseen sessions, added up over the rounds."""
     counts: Counter[str] = Counter()
-    for claims, unseen in rounds:
+    for claimed, unseen in rounds:
         order = first_before(unseen)
-        for source, target in claims:
+        for source, target in claimed:
             counts["claimed"] += 1
             counts[_fate(order[source, target], order[target, source])] += 1
             counts["in_truth"] += (source, target) in truth
@@ -134,46 +142,47 @@ def _fate(kept: int, opposed: int) -> str:
     return "right" if share >= RIGHT else "weak" if share >= WRONG else "reversed"
 
 
-def _claims(edges: Iterable[Edge], relation: str, status: str) -> list[Pair]:
-    return [(e.source, e.target) for e in edges if e.relation == relation and e.status == status]
-
-
 def _truth(data: Path) -> set[Pair]:
     path = data / "truth_edges.jsonl"
     return {(str(row["src"]), str(row["dst"])) for row in read_lines(path)} if path.exists() else set()
 
 
-def _events(sessions: Sequence[Session]) -> pa.Table:
-    """Sessions as rows of the published events table, as far as the stages read it."""
-    rows = [
-        {
-            "event_id": f"{number}-{seq}",
-            "session_id": str(number),
-            "stream_id": "",
-            "seq": seq,
-            "skill_id": skill,
-            "called_at": _moment(session.ts),
-            "stored_at": START,
-            "kind": "activated",
-            "outcome": "unknown",
-            "batch_id": None,
-            "actor": session.actor,
-            "confidence": 1.0,
-            "suggested_by": None,
-            "clock": "ok",
-            "arrival": seq,
-            "extra": msgspec.json.encode({"group": session.unit}).decode(),
-        }
+def _events(sessions: Sequence[Session]) -> list[Event]:
+    """Sessions as events; what a split keeps together stays a group."""
+    return [
+        Event(
+            event_id=f"{number}-{seq}",
+            session_id=str(number),
+            seq=seq,
+            skill=skill,
+            called_at=_moment(session.ts),
+            actor=session.actor,
+            extra={"group": session.unit},
+        )
         for number, session in enumerate(sessions)
         for seq, skill in enumerate(session.skills)
+    ]
+
+
+def _rows(events: Sequence[Event]) -> pa.Table:
+    """Events as rows of the published events table, as far as the stages read it."""
+    rows = [
+        {name: getattr(event, name, None) for name in EVENTS.names}
+        | {
+            "skill_id": event.skill,
+            "stored_at": START,
+            "extra": msgspec.json.encode(event.extra).decode(),
+            "arrival": arrival,
+        }
+        for arrival, event in enumerate(events)
     ]
     return pa.Table.from_pylist(rows, schema=EVENTS)
 
 
 def _moment(text: str | None) -> datetime | None:
-    """A session's time, UTC without a zone as the store keeps it; None where it is not one."""
+    """A session's time, UTC where it names no zone; None where it is no time."""
     try:
         moment = None if text is None else datetime.fromisoformat(text)
     except ValueError:
         return None
-    return moment.astimezone(UTC).replace(tzinfo=None) if moment and moment.tzinfo else moment
+    return moment.replace(tzinfo=UTC) if moment and not moment.tzinfo else moment
