@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import astuple
 
 from collector.completions import COLUMNS as COMPLETION_COLUMNS
 from collector.completions import Original, add_earlier, completions, originals_of
 from collector.erased import Erased
 from collector.journal import Journal
 from collector.known_ids import Hashes, KnownIds
-from collector.segments import Batch, Position, read, remove_covered
+from collector.segments import Batch, Position, remove_covered
 from cowpath.errors import StoreDamaged
 from cowpath.event import Event, Rejected
 from cowpath.store import Store, read_sql
@@ -179,13 +180,14 @@ class Drain:
             return
         self._hurry.wait(LINGER_S)
         self._hurry.clear()
-        while self.position < self._journal.end and not self._finished():
-            self._move_one_batch(self._journal.end)
+        end = self._journal.end
+        while self.position < end and not self._finished():
+            self._move_one_batch(end)
         if self.position.segment - self._checkpointed.segment >= CHECKPOINT_SEGMENTS:
             self._fold()
 
     def _move_one_batch(self, end: Position) -> None:
-        batch = read(self._journal.folder, self.position, end, limit=self._batch_events)
+        batch = self._journal.read(self.position, end, limit=self._batch_events)
         if self._erased:
             # Acknowledged before its subject was erased, or journalled in the same moment.
             batch.events = [(arrival, event) for arrival, event in batch.events if not self._erased.of_event(event)]
@@ -314,16 +316,18 @@ def _naive(moment: datetime) -> datetime:
 
 def event_table(events: Sequence[tuple[int, Event]]) -> pa.Table:
     """Events as the table's columns."""
-    columns = {name: [getattr(e, name) for _, e in events] for name in EVENT_COLUMNS.names if name != "arrival"}
+    columns = _columns_of([event for _, event in events], Event)
     columns["extra"] = [msgspec.json.encode(extra).decode() for extra in columns["extra"]]
-    return _table(columns | {"arrival": [arrival for arrival, _ in events]}, EVENT_COLUMNS)
+    return pa.table(columns | {"arrival": [arrival for arrival, _ in events]}, EVENT_COLUMNS)
 
 
 def rejected_table(rejected: Sequence[tuple[int, Rejected]]) -> pa.Table:
     """Dead letters as the table's columns."""
-    columns = {name: [getattr(r, name) for _, r in rejected] for name in REJECTED_COLUMNS.names if name != "arrival"}
-    return _table(columns | {"arrival": [arrival for arrival, _ in rejected]}, REJECTED_COLUMNS)
+    columns = _columns_of([letter for _, letter in rejected], Rejected)
+    return pa.table(columns | {"arrival": [arrival for arrival, _ in rejected]}, REJECTED_COLUMNS)
 
 
-def _table(columns: dict[str, list[object]], schema: pa.Schema) -> pa.Table:
-    return pa.table(columns, schema=schema)
+def _columns_of(items: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> dict[str, Sequence[Any]]:
+    """Structs, turned: a column a field."""
+    names = kind.__struct_fields__
+    return dict(zip(names, zip(*map(astuple, items), strict=True) if items else [()] * len(names), strict=True))

@@ -1,7 +1,7 @@
 """The journal: where an event is acknowledged, because here it is on disk.
 
 Group commit: one thread writes; whatever arrived while it was waiting for the disk shares the
-next write and the next fsync.
+next write, the next fsync and one future.
 """
 
 from __future__ import annotations
@@ -13,13 +13,24 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 
-from collector.segments import Position, cut_torn_end, numbers, segment_path
+from collector.segments import Batch, Lines, Position, cut_torn_end, numbers, read, segment_path, segment_size
+from collector.tail import Tail
 from cowpath.errors import Overloaded, TooLarge
 from cowpath.home import sync_file
 
 log = logging.getLogger("cowpath.collector")
 
-Waiting = tuple[bytes, "Future[None]"]
+
+class _Group:
+    """Lines that share one write, and the future that is done when they are on disk."""
+
+    def __init__(self) -> None:
+        self.lines: list[Lines] = []
+        self.on_disk: Future[None] = Future()
+
+    @property
+    def size(self) -> int:
+        return sum(len(lines.data) for lines in self.lines)
 
 
 class Journal:
@@ -43,13 +54,14 @@ class Journal:
         self.torn_bytes = cut_torn_end(folder, start=drained)
         self.failure = ""
         last = max([drained.segment, *numbers(folder)])
-        self._end = Position(last, _size(segment_path(folder, last)))
+        self._end = Position(last, segment_size(folder, last))
         self._segment_bytes = segment_bytes
         self._max_pending_bytes = max_pending_bytes
         self._sync = sync
         self._file: int | None = None
-        self._waiting: list[Waiting] = []
+        self._waiting = _Group()
         self._pending_bytes = 0
+        self._tail = Tail()
         self._closing = False
         self._roll = False
         self._changed = threading.Condition()
@@ -76,20 +88,31 @@ class Journal:
         """Whether nearly all the room for waiting bytes is taken."""
         return self._pending_bytes > 0.9 * self._max_pending_bytes
 
-    def append(self, lines: bytes) -> Future[None]:
-        """Queue whole lines; the future is done when they are on disk. Overloaded where the queue is full."""
-        done: Future[None] = Future()
+    def append(self, lines: Lines) -> Future[None]:
+        """Queue whole lines; the future is done when they are on disk. Overloaded where the queue is full.
+
+        Whatever waits together shares one future: never cancel it.
+        """
+        size = len(lines.data)
         with self._changed:
-            self._refuse_what_does_not_fit(len(lines))
-            self._waiting.append((lines, done))
-            self._pending_bytes += len(lines)
-            self._changed.notify_all()
-        return done
+            self._refuse_what_does_not_fit(size)
+            group = self._waiting
+            group.lines.append(lines)
+            self._pending_bytes += size
+            if len(group.lines) == 1:
+                self._changed.notify_all()
+        return group.on_disk
 
     def roll(self) -> None:
         """Begin a new segment, so that everything before can be deleted once the store holds it."""
         self._roll = True
-        self.append(b"").result()
+        self.append(Lines(b"")).result()
+
+    def read(self, position: Position, end: Position, *, limit: int) -> Batch:
+        """About ``limit`` records from ``position`` up to ``end``: from memory where they are still there."""
+        with self._changed:
+            batch = self._tail.take(position, limit=limit)
+        return batch or read(self.folder, position, end, limit=limit)
 
     def wait_beyond(
         self, position: Position, timeout_s: float, *, stopped: Callable[[], bool] = lambda: False
@@ -122,7 +145,7 @@ class Journal:
     def _write_groups(self) -> None:
         while group := self._next_group():
             try:
-                self._write(b"".join(lines for lines, _ in group))
+                self._write(group)
                 self.failure = ""
             except OSError as error:
                 log.error("the journal cannot be written: %s", error)
@@ -131,34 +154,40 @@ class Journal:
             self._answer(group)
         self._close_segment()
 
-    def _next_group(self) -> list[Waiting]:
-        """Everything that waits, at least one; empty when the journal is closed."""
+    def _next_group(self) -> _Group | None:
+        """Everything that waits; None when nothing does and the journal is closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closing)
-            group, self._waiting = self._waiting, []
-            return group
+            self._changed.wait_for(lambda: self._waiting.lines or self._closing)
+            group, self._waiting = self._waiting, _Group()
+            return group if group.lines else None
 
-    def _answer(self, group: list[Waiting]) -> None:
+    def _answer(self, group: _Group) -> None:
         with self._changed:
-            self._pending_bytes -= sum(len(lines) for lines, _ in group)
+            self._pending_bytes -= group.size
             self._changed.notify_all()
-        for _, done in group:
-            if not done.set_running_or_notify_cancel():
-                continue
-            if self.failure:
-                done.set_exception(_unwritten(self.failure))
-            else:
-                done.set_result(None)
+        if self.failure:
+            group.on_disk.set_exception(_unwritten(self.failure))
+        else:
+            group.on_disk.set_result(None)
 
-    def _write(self, data: bytes) -> None:
-        file = self._file
+    def _write(self, group: _Group) -> None:
+        before, file = self._end, self._file
         if file is None or self._roll or self._end.offset >= self._segment_bytes:
             file = self._begin_segment()
-        rest = memoryview(data)
+        rest = memoryview(b"".join(lines.data for lines in group.lines))
+        size = len(rest)
         while rest:
             rest = rest[os.write(file, rest) :]
         self._sync(file)
-        self._end = Position(self._end.segment, self._end.offset + len(data))
+        self._remember(group, before)
+        self._end = Position(self._end.segment, self._end.offset + size)
+
+    def _remember(self, group: _Group, before: Position) -> None:
+        start = self._end
+        with self._changed:
+            for lines in group.lines:
+                self._tail.add(before, start, lines)
+                before = start = Position(start.segment, start.offset + len(lines.data))
 
     def _begin_segment(self) -> int:
         self._close_segment()
@@ -188,7 +217,3 @@ class Journal:
 
 def _unwritten(failure: str) -> Overloaded:
     return Overloaded(f"the journal cannot be written: {failure}; nothing of this was stored", retry_after_s=5)
-
-
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0

@@ -53,24 +53,23 @@ def _error(place: int, item: Rejected) -> ItemError:
 
 
 class RecentIds:
-    """The last so many event ids, so that a receipt can name repeats without asking the store.
+    """The last so many event ids, at least half the limit: a receipt names repeats without asking the store.
 
     Best effort: a repeat of something older is acknowledged as accepted. It does no harm, because
     the drain, which decides what is kept, looks at everything.
     """
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._ids: dict[str, None] = {}
+        self._half = max(1, limit // 2)
+        self._older: set[str] = set()
+        self._newer: set[str] = set()
         self._lock = Lock()
 
     def add(self, event_ids: Sequence[str]) -> int:
         """Remember these ids; how many of them were known before or came twice."""
         with self._lock:
-            repeats = 0
-            for event_id in event_ids:
-                repeats += event_id in self._ids
-                self._ids[event_id] = None
-            for old in list(islice(self._ids, max(0, len(self._ids) - self._limit))):
-                del self._ids[old]
-            return repeats
+            new = set(event_ids) - self._newer - self._older
+            self._newer |= new
+            if len(self._newer) >= self._half:
+                self._older, self._newer = self._newer, set()
+            return len(event_ids) - len(new)

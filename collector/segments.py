@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -33,11 +33,19 @@ class Position(NamedTuple):
         return self.segment << 32 | self.offset
 
 
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One line: an event that was taken in, or a dead letter."""
 
     event: Event | None = None
     rejected: Rejected | None = None
+
+
+class Lines(NamedTuple):
+    """Whole lines to be written, and what they say: the items with the length of each one's line."""
+
+    data: bytes
+    items: Sequence[Event | Rejected] = ()
+    lengths: Sequence[int] = ()
 
 
 @dataclass
@@ -52,15 +60,22 @@ class Batch:
     def __len__(self) -> int:
         return len(self.events) + len(self.rejected)
 
+    def add(self, arrival: int, item: Event | Rejected) -> None:
+        if isinstance(item, Event):
+            self.events.append((arrival, item))
+        else:
+            self.rejected.append((arrival, item))
+
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 
 
-def encode(items: Iterable[Event | Rejected]) -> bytes:
+def encode(items: Sequence[Event | Rejected]) -> Lines:
     """The lines of these items."""
     records = (Record(event=item) if isinstance(item, Event) else Record(rejected=item) for item in items)
-    return b"".join(b"%08x %b\n" % (zlib.crc32(body), body) for body in map(_encoder.encode, records))
+    lines = [b"%08x %b\n" % (zlib.crc32(body), body) for body in map(_encoder.encode, records)]
+    return Lines(b"".join(lines), items, [len(line) for line in lines])
 
 
 def read(folder: Path, start: Position, end: Position, *, limit: int) -> Batch:
@@ -92,10 +107,8 @@ def _add(folder: Path, position: Position, line: bytes, batch: Batch) -> None:
     if record is None:
         batch.broken += 1
         keep_aside(folder, position, line)
-    elif record.event is not None:
-        batch.events.append((position.arrival, record.event))
-    elif record.rejected is not None:
-        batch.rejected.append((position.arrival, record.rejected))
+    elif item := record.event or record.rejected:
+        batch.add(position.arrival, item)
 
 
 def _record_of(line: bytes) -> Record | None:
@@ -145,6 +158,12 @@ def _end_of_whole_lines(path: Path, offset: int) -> int:
     return good
 
 
+def bytes_between(folder: Path, start: Position, end: Position) -> int:
+    """How many bytes of the journal lie from ``start`` to ``end``."""
+    before = sum(segment_size(folder, number) for number in range(start.segment, end.segment))
+    return max(0, before - start.offset + end.offset)
+
+
 def keep_aside(folder: Path, position: Position, data: bytes) -> None:
     """Keep unreadable bytes for a person to look at; the same bytes twice are one file."""
     path = folder / f"{position.segment:010d}.{position.offset}.torn"
@@ -162,6 +181,12 @@ def remove_covered(folder: Path, position: Position, *, keep: int) -> None:
 
 def segment_path(folder: Path, number: int) -> Path:
     return folder / f"{number:010d}.log"
+
+
+def segment_size(folder: Path, number: int) -> int:
+    """Its bytes; 0 where it is gone or never was."""
+    path = segment_path(folder, number)
+    return path.stat().st_size if path.exists() else 0
 
 
 def numbers(folder: Path) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import socket
@@ -21,7 +22,7 @@ from cowpath.settings import Settings
 
 log = logging.getLogger("cowpath.collector")
 
-SWITCH_S = 0.0005
+SWITCH_S = 0.0002
 """How long the event loop keeps the interpreter from the thread whose fsync has just come back; 5 ms by default."""
 
 
@@ -95,6 +96,9 @@ class _Announcing(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            # What is loaded by now stays; looking through it again and again for garbage would stop every answer.
+            gc.collect()
+            gc.freeze()
             self._announce()
 
 

@@ -28,8 +28,8 @@ from collector.private import read_secret
 from collector.publish import publish, temporary_of
 from collector.receipt import Receipt, RecentIds, errors_of
 from collector.schedule import Every
-from collector.segments import encode
-from cowpath.errors import StoreDamaged
+from collector.segments import bytes_between, encode
+from cowpath.errors import Overloaded, StoreDamaged
 from cowpath.event import Event, Rejected, utc_now
 from cowpath.home import Home, set_aside, sync_file
 from cowpath.settings import Settings
@@ -38,6 +38,7 @@ from cowpath.store import Store, sql_names
 log = logging.getLogger("cowpath.collector")
 
 DAY_S = 86_400.0
+LOOK_S = 0.1
 RECENT_IDS = 200_000
 WAL_LIMIT = "4GB"
 """Never reached: the drain checkpoints at quiet moments, so that no commit has to wait for one."""
@@ -59,6 +60,8 @@ class Collector:
         self.refused: Counter[str] = Counter()
         self.sync_times = Durations()
         self.quack_token = ""
+        self._bridge: tuple[asyncio.AbstractEventLoop, Future[None], asyncio.Future[None]] | None = None
+        self._looked, self._backlog = 0.0, 0
         self._published_state: object = None
         self._publish_failure = ""
         with ExitStack() as undo:
@@ -98,8 +101,12 @@ class Collector:
     async def take_in_async(self, items: Sequence[Event | Rejected]) -> Receipt:
         """The same for an event loop, which goes on while the disk is busy."""
         receipt, on_disk = self._append(items)
-        await asyncio.wrap_future(on_disk)
+        await self._awaitable(on_disk)
         return receipt
+
+    def backlog(self) -> int:
+        """Acknowledged bytes that are not yet in live.duckdb."""
+        return bytes_between(self.home.journal, self.drain.position, self.journal.end)
 
     def flush(self) -> None:
         """Return when everything acknowledged so far is in live.duckdb."""
@@ -137,7 +144,8 @@ class Collector:
             left_over.unlink()
         self.journal.roll()
         self.flush()
-        self.drain.close(grace_s=self.settings.drain_grace_s)
+        # What arrives from here on is for the next drain; under load this one would never be done with it.
+        self.drain.close(grace_s=0)
         try:
             with self.cursor() as store:
                 copy(store, fresh)
@@ -209,6 +217,7 @@ class Collector:
             },
             "queue": {
                 "waiting_bytes": self.journal.pending_bytes,
+                "backlog_bytes": self.backlog(),
                 "acknowledged": self.journal.end,
                 "drained": self.drain.position,
             },
@@ -224,6 +233,8 @@ class Collector:
             return f"the journal cannot be written: {self.journal.failure}"
         if self.journal.full:
             return f"the journal is full: {self.journal.pending_bytes} bytes wait for the disk"
+        if self._recent_backlog() > self.settings.max_backlog_bytes:
+            return _too_far_behind(self._backlog)
         if not self.drain.alive:
             return f"the drain does not run: {self.drain.failure or 'stopped'}"
         return ""
@@ -239,6 +250,8 @@ class Collector:
         self.lock.release()
 
     def _append(self, items: Sequence[Event | Rejected]) -> tuple[Receipt, Future[None]]:
+        if self._recent_backlog() > self.settings.max_backlog_bytes:
+            raise Overloaded(f"{_too_far_behind(self._backlog)}; nothing of this was stored")
         now = utc_now()
         admitted = [self.erased.checked(admit(item, secret=self._secret, now=now)) for item in items]
         on_disk = self.journal.append(encode(admitted))
@@ -254,6 +267,20 @@ class Collector:
         self._count(receipt)
         self.refused.update(item.code for item in admitted if isinstance(item, Rejected))
         return receipt, on_disk
+
+    def _awaitable(self, on_disk: Future[None]) -> asyncio.Future[None]:
+        """The future for an event loop. Who shares a write shares one bridge: each would wake the loop."""
+        loop = asyncio.get_running_loop()
+        if self._bridge is None or self._bridge[:2] != (loop, on_disk):
+            self._bridge = loop, on_disk, asyncio.wrap_future(on_disk, loop=loop)
+        return asyncio.shield(self._bridge[2])
+
+    def _recent_backlog(self) -> int:
+        """The backlog, at most a tenth of a second old: it is asked for by every request."""
+        now = time.monotonic()
+        if now - self._looked > LOOK_S:
+            self._looked, self._backlog = now, self.backlog()
+        return self._backlog
 
     def _count(self, receipt: Receipt) -> None:
         self.taken["accepted"] += receipt.accepted
@@ -285,6 +312,10 @@ class Collector:
 
 def _got_an_id(item: Event | Rejected, kept: Event | Rejected) -> bool:
     return isinstance(kept, Event) and not item.event_id
+
+
+def _too_far_behind(backlog: int) -> str:
+    return f"{backlog} acknowledged bytes wait for live.duckdb, more than max_backlog_bytes"
 
 
 def fresh_of(home: Home) -> Path:

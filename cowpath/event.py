@@ -19,7 +19,7 @@ OUTCOME_ALIASES: dict[str, Outcome] = {"success": "ok", "failure": "error", "fai
 TRIGGER_ALIASES: dict[str, Trigger] = {"model": "agent", "claude-proactive": "agent", "user-slash": "user"}
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One event. Only ``kind == "activated"`` is a call; the other kinds are kept beside.
 
     ``skill`` is the raw name the agent used; the published copy resolves it to ``skill_id``.

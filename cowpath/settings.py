@@ -23,6 +23,7 @@ HELP: dict[str, str] = {
     "max_body_bytes": "largest request body, before and after decompression",
     "max_batch_events": "most events in one request",
     "max_pending_bytes": "bytes that may wait for the journal before new requests get 503",
+    "max_backlog_bytes": "acknowledged bytes that may wait for live.duckdb before new requests get 503",
     "segment_bytes": "size at which a journal segment is closed and the next one begun",
     "drain_batch_events": "most events in one commit to live.duckdb",
     "drain_grace_s": "seconds a stopping collector may spend on emptying its queue",
@@ -49,6 +50,7 @@ class Settings:
     max_body_bytes: int = 16 * 2**20
     max_batch_events: int = 10_000
     max_pending_bytes: int = 64 * 2**20
+    max_backlog_bytes: int = 2**30
     segment_bytes: int = 64 * 2**20
     drain_batch_events: int = 10_000
     drain_grace_s: float = 10.0

@@ -9,7 +9,6 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 from collector import status
 from collector.analysts.numbers import Answers
-from collector.segments import segment_path
 from collector.service import Collector
 from cowpath.event import utc_now
 
@@ -60,7 +59,7 @@ class _Numbers:
             "cowpath_queue_bytes", "Bytes that wait for the disk.", value=collector.journal.pending_bytes
         )
         yield GaugeMetricFamily(
-            "cowpath_drain_lag_bytes", "Journal bytes that are not yet in live.duckdb.", value=_lag_bytes(collector)
+            "cowpath_drain_lag_bytes", "Journal bytes that are not yet in live.duckdb.", value=collector.backlog()
         )
         yield HistogramMetricFamily(
             "cowpath_journal_sync_seconds",
@@ -88,16 +87,3 @@ class _Numbers:
             yield GaugeMetricFamily(
                 "cowpath_publish_age_seconds", "Time since usage.duckdb was written.", value=published["age_s"]
             )
-
-
-def _lag_bytes(collector: Collector) -> int:
-    begin, end = collector.drain.position, collector.journal.end
-    if begin.segment == end.segment:
-        return max(0, end.offset - begin.offset)
-    between = sum(_size(collector, n) for n in range(begin.segment, end.segment))
-    return max(0, between - begin.offset + end.offset)
-
-
-def _size(collector: Collector, segment: int) -> int:
-    path = segment_path(collector.home.journal, segment)
-    return path.stat().st_size if path.exists() else 0

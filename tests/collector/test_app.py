@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from fastapi.testclient import TestClient
 
 from collector.app import create_app
 from collector.doors import HttpDoor, open_door
+from collector.drain import Drain
+from collector.segments import Lines
 from collector.service import Collector
 from cowpath.event import OUTCOME_ALIASES, TRIGGER_ALIASES, Event, Rejected
 from cowpath.home import Home
@@ -163,7 +166,7 @@ def test_overload_is_503_with_retry_after_at_once_and_nothing_is_stored(settings
         Collector(small, sync=lambda handle: wait_for(go)) as collector,
         TestClient(create_app(small, collector)) as web,
     ):
-        first = collector.journal.append(b" " * 2900 + b"\n")
+        first = collector.journal.append(Lines(b" " * 2900 + b"\n"))
 
         answer = web.post("/v1/events", content=body, headers={"Content-Type": "application/json"})
         unready = web.get("/readyz")
@@ -180,6 +183,38 @@ def test_overload_is_503_with_retry_after_at_once_and_nothing_is_stored(settings
         assert web.post("/v1/events", json=GOOD).json()["accepted"] == 1
         collector.flush()
         assert collector.counts()["events"] == 1
+
+
+def test_a_backlog_past_its_bound_is_503_until_the_drain_has_caught_up(settings: Settings) -> None:
+    small = Settings(home=settings.home, publish_every_s=0, max_backlog_bytes=500)
+    with Collector(small) as collector, TestClient(create_app(small, collector)) as web, held_up(collector.drain) as go:
+        accepted = 0
+        while (answer := web.post("/v1/events", json=GOOD | {"event_id": f"e{accepted}"})).status_code == 200:
+            accepted += 1
+            time.sleep(0.11)
+        unready = web.get("/readyz")
+
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
+        assert int(answer.headers["Retry-After"]) >= 1
+        assert "wait for live.duckdb" in unready.json()["error"]["message"]
+        go.set()
+        collector.flush()
+        time.sleep(0.11)
+        assert web.get("/readyz").status_code == 200
+        assert web.post("/v1/events", json=GOOD | {"event_id": "later"}).json()["accepted"] == 1
+        collector.flush()
+        assert collector.counts()["events"] == accepted + 1
+
+
+@contextmanager
+def held_up(drain: Drain) -> Iterator[threading.Event]:
+    """The drain reads nothing until the event is set."""
+    go, read = threading.Event(), drain._journal.read
+    drain._journal.read = lambda *where, limit: go.wait(30) and read(*where, limit=limit)  # type: ignore[method-assign, assignment]
+    try:
+        yield go
+    finally:
+        go.set()
 
 
 def wait_for(go: threading.Event) -> None:

@@ -53,7 +53,8 @@ def test_an_old_repeat_that_no_receipt_remembers_is_still_dropped(
 ) -> None:
     monkeypatch.setattr("collector.service.RECENT_IDS", 1)
     with Collector(settings) as collector:
-        collector.take_in([event(f"e{n}", minute=n) for n in range(20)])
+        for n in range(20):
+            collector.take_in([event(f"e{n}", minute=n)])
         late = collector.take_in([event("e3", minute=3)])
         collector.flush()
         assert (late.duplicates, collector.drain.duplicates) == (0, 1)

@@ -24,6 +24,7 @@ from collector.hooks import claude_code, codex, copilot, cursor, gemini, opencod
 from collector.hooks.payload import Known
 from collector.identity import claude_call, claude_typed, tool_call
 from collector.importers.claude import import_claude
+from collector.segments import Lines
 from collector.service import Collector
 from cowpath.event import Event, Rejected
 from cowpath.home import Home
@@ -309,7 +310,7 @@ def test_overload_is_a_503_so_that_the_hook_beside_it_spools(settings: Settings)
         Collector(small, sync=lambda handle: wait_for(go)) as collector,
         TestClient(create_app(small, collector)) as web,
     ):
-        collector.journal.append(b" " * 1900 + b"\n")
+        collector.journal.append(Lines(b" " * 1900 + b"\n"))
 
         answer = web.post("/v1/hooks/claude-code", json=payload | {"tool_input": {"skill": "pdf"}})
 

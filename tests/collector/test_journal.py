@@ -96,14 +96,14 @@ def test_requests_that_arrive_during_a_sync_share_the_next_one(open_journal: Ope
 def test_a_full_queue_refuses_and_takes_again_when_it_is_empty(open_journal: Open, event: MakeEvent) -> None:
     go = threading.Event()
     line = encode([event("e0")])
-    journal = open_journal(sync=lambda handle: go.wait(10), max_pending_bytes=len(line) * 2)
+    journal = open_journal(sync=lambda handle: go.wait(10), max_pending_bytes=len(line.data) * 2)
 
     waiting = [journal.append(line), journal.append(line)]
     with pytest.raises(Overloaded):
         journal.append(line)
     assert journal.full
     with pytest.raises(TooLarge):
-        journal.append(line * 3)
+        journal.append(encode([event("e0")] * 3))
 
     go.set()
     for future in waiting:
