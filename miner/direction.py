@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+import pyarrow as pa
 
 from miner.association import Test, association_tests, at_least
 from miner.parameters import Parameters
@@ -19,11 +21,8 @@ def direct(pairs: pl.DataFrame, parameters: Parameters) -> pl.DataFrame:
     tests that were missed with their value and bound, in the order in which they are asked.
     """
     turned = _turn(pairs, _reversed_by_drift(parameters))
-    judged = turned.with_columns(vetoed=_vetoed(parameters)).with_columns(
-        verdict=_verdict(parameters),
-        failed=_failed(parameters),
-    )
-    return judged.with_columns(
+    judged = turned.with_columns(vetoed=_vetoed(parameters)).with_columns(verdict=_verdict(parameters))
+    return judged.with_columns(failed=_failed(judged, parameters)).with_columns(
         status=pl.when(pl.col("verdict") == "candidate")
         .then(pl.lit("candidate"))
         .when(pl.col("verdict").is_in(["precedes", "complements"]))
@@ -112,8 +111,12 @@ def _verdict(parameters: Parameters) -> pl.Expr:
     )
 
 
-def _failed(parameters: Parameters) -> pl.Expr:
-    """What stands between the pair and a confirmed ``precedes``."""
+def _failed(judged: pl.DataFrame, parameters: Parameters) -> pl.Series:
+    """What stands between each pair and a confirmed ``precedes``.
+
+    Built as one flat array of all answers with the place where each pair's begin: as expressions, a list a row,
+    it took longer than everything before it together.
+    """
     later = pl.col("recent_forward") / (pl.col("recent_forward") + pl.col("recent_backward"))
     asked = [
         *association_tests(parameters),
@@ -121,14 +124,16 @@ def _failed(parameters: Parameters) -> pl.Expr:
         at_least("direction_witnesses", "forward_witnesses", parameters.min_witnesses),
         Test("recent_order", later, 0.5, pl.col("vetoed")),
     ]
-    tests = [
-        pl.when(missed).then(
-            pl.struct(
-                pl.lit(name).alias("test"),
-                value.cast(pl.Float64).fill_nan(None).alias("value"),
-                pl.lit(float(bound)).alias("bound"),
-            )
-        )
-        for name, value, bound, missed in asked
-    ]
-    return pl.concat_list(tests).list.drop_nulls().cast(FAILED)
+    missed = judged.select(test.missed.alias(test.name) for test in asked).to_numpy()
+    values = judged.select(test.value.cast(pl.Float64).alias(test.name) for test in asked).to_numpy()
+    pair, number = np.nonzero(missed)
+    answers = pa.StructArray.from_arrays(
+        [
+            pa.array([test.name for test in asked]).take(pa.array(number)),
+            pa.array(values[pair, number], from_pandas=True),
+            pa.array(np.array([float(test.bound) for test in asked])[number]),
+        ],
+        names=["test", "value", "bound"],
+    )
+    starts = np.concatenate([[0], np.cumsum(missed.sum(axis=1))])
+    return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(pa.array(starts), answers))).cast(FAILED)
