@@ -209,6 +209,8 @@ def _copy_without(store: Store, fresh: Path, erased: Erased, task: Sweep) -> Non
                         "removed": json.dumps(task.removed, sort_keys=True),
                     },
                 )
+        # Detaching does it too, but not while a query looks into all databases; the log is not renamed with the file.
+        store.execute("checkpoint fresh")
     finally:
         store.detach("fresh")
 

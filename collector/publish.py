@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from cowpath.edge import LAYERS, Edge, Provenance, read_layer
-from cowpath.errors import BadFile
+from cowpath.errors import BadFile, HomeBusy
 from cowpath.home import Home, sync_file
 from cowpath.skill import Catalogue, read_catalogue
 from cowpath.store import Store, sql_names
@@ -24,6 +25,9 @@ from cowpath.store import Store, sql_names
 log = logging.getLogger("cowpath.collector")
 
 T = TypeVar("T")
+
+PATIENCE_S = 60.0
+"""How long a publication waits for a query to let go of it."""
 
 SKILL_COLUMNS = pa.schema(
     [
@@ -79,9 +83,21 @@ def _copy(live: Store, home: Home, path: Path) -> None:
 
 def _add_views(path: Path) -> None:
     """The views, made inside the copy itself so that they name nothing outside of it."""
-    with Store.open(path) as usage:
+    with _let_go(path) as usage:
         for name in ["schema/001_formulas", *sql_names("views")]:
             usage.run(name)
+
+
+def _let_go(path: Path) -> Store:
+    """The copy in a database of its own. A query that lists the tables of all databases holds it as long as it runs."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return Store.open(path)
+        except HomeBusy:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.02)
 
 
 def _put_in_place(temporary: Path, usage: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
 import threading
 import time
 from collections import Counter
@@ -18,6 +17,7 @@ from typing import Any, Self
 from collector import status
 from collector.analysts.live import LiveViews
 from collector.analysts.numbers import Durations
+from collector.analysts.quack import Quack
 from collector.drain import Drain, drained_position
 from collector.erase import erase_older, finish
 from collector.erased import Erased
@@ -59,7 +59,7 @@ class Collector:
         self.taken = {"accepted": 0, "duplicates": 0, "rejected": 0}
         self.refused: Counter[str] = Counter()
         self.sync_times = Durations()
-        self.quack_token = ""
+        self._quack = Quack(settings) if settings.quack_port else None
         self._bridge: tuple[asyncio.AbstractEventLoop, Future[None], asyncio.Future[None]] | None = None
         self._looked, self._backlog = 0.0, 0
         self._published_state: object = None
@@ -70,7 +70,7 @@ class Collector:
             self._secret = read_secret(self.home.secret, has_events=self.home.live.exists())
             self.erased = Erased(self.home, self._secret)
             self._open_store()
-            undo.callback(self._store.close)
+            undo.callback(self._close_store)
             self._recent = recent_ids(self._store)
             self.journal = Journal(
                 self.home.journal,
@@ -159,10 +159,11 @@ class Collector:
     def _swap(self, fresh: Path, *, erasures: int) -> None:
         """DuckDB gives a second opener in one process the database the first one still uses: wait until it is gone."""
         self.drain.let_go()
-        self._store.close()
+        self._close_store()
         fresh.replace(self.home.live)
         sync_file(self.home.root)
-        deadline = time.monotonic() + self.settings.sql_timeout_s + 10
+        # What quack runs at this moment took its time once already, before it was let through.
+        deadline = time.monotonic() + 2 * self.settings.sql_timeout_s + 10
         while True:
             store = open_live(self.home)[0]
             ((rows,),) = store.rows("select count(*) from erasures")
@@ -181,12 +182,18 @@ class Collector:
     def _use(self, store: Store) -> None:
         self._store = store
         self.live = LiveViews(store, self.home, queries=self.settings.sql_queries)
-        if self.settings.quack_port:
-            store.load_quack(gate="analysts.main.gate")
+        if self._quack:
+            self._quack.load(store)
         store.lock_down([self.home.live, temporary_of(self.home), fresh_of(self.home)])
-        if self.settings.quack_port:
-            self.quack_token = self.settings.key or secrets.token_urlsafe(24)
-            store.cursor().serve_quack(port=self.settings.quack_port, token=self.quack_token)
+        if self._quack:
+            self._quack.serve(store, self.live)
+
+    def _close_store(self) -> None:
+        """Analysts' queries end first; the store waits for them."""
+        if self._quack:
+            self._quack.stop()
+        self.live.stop()
+        self._store.close()
 
     def _begin_drain(self, before: Drain | None = None) -> Drain:
         drain = Drain(
@@ -246,7 +253,7 @@ class Collector:
                 schedule.stop()
         self.journal.close()
         self.drain.close(grace_s=self.settings.drain_grace_s)
-        self._store.close()
+        self._close_store()
         self.lock.release()
 
     def _append(self, items: Sequence[Event | Rejected]) -> tuple[Receipt, Future[None]]:

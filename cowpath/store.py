@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -29,15 +29,17 @@ CLOSED = "the store is closed, for good or while its file is replaced; try again
 class Store:
     """One DuckDB database, or an in-memory one, with the project's macros loaded."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, cursor_of: Store | None = None) -> None:
         self._connection = connection
+        self._is_cursor = cursor_of is not None
+        self._calls: _Calls = cursor_of._calls if cursor_of else _Calls()
 
     @classmethod
     def open(cls, path: Path | str = ":memory:", *, read_only: bool = False, threads: int | None = None) -> Self:
         """Open a database file, or memory.
 
-        Raises HomeBusy where another process has the file open for writing, StoreDamaged where
-        DuckDB cannot open it (its write-ahead log cannot be replayed, say).
+        Raises HomeBusy where another process has the file open for writing or another database of this one still
+        holds it, StoreDamaged where DuckDB cannot open it (its write-ahead log cannot be replayed, say).
         """
         # nothing is fetched at run time: an extension is loaded by whoever asks for it, never by itself
         config: dict[str, Any] = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
@@ -51,6 +53,8 @@ class Store:
                     f"{path} is open for writing in another process; read usage.duckdb, the published copy, instead"
                 ) from error
             raise StoreDamaged(f"{path} cannot be opened: {error}") from error
+        except duckdb.BinderException as error:
+            raise HomeBusy(f"{path} is still in use in this process: {error}; try again") from error
         except duckdb.Error as error:
             raise StoreDamaged(f"{path} cannot be opened: {error}") from error
         return cls(connection)
@@ -62,11 +66,20 @@ class Store:
         self.close()
 
     def close(self) -> None:
+        """Close this connection; where it is no cursor, all of its cursors too, after the calls that are under way."""
+        if not self._is_cursor:
+            self._calls.end()
         self._connection.close()
+
+    def interrupt(self) -> None:
+        """End what runs on this connection with QueryStopped; may be called from any thread."""
+        # Where the connection was closed meanwhile, nothing runs on it.
+        with suppress(duckdb.ConnectionException):
+            self._connection.interrupt()
 
     def execute(self, sql: str, parameters: Mapping[str, object] | None = None) -> None:
         """Run one statement. Parameters are named: ``$name`` in the SQL."""
-        with _open():
+        with self._calls:
             self._connection.execute(sql, dict(parameters) if parameters else None)
 
     def run(self, name: str, **parameters: object) -> None:
@@ -76,12 +89,13 @@ class Store:
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
         """All rows of a query."""
-        with _open():
+        with self._calls:
             return self._connection.execute(sql, dict(parameters) if parameters else None).fetchall()
 
     def arrow(self, sql: str, parameters: Mapping[str, object] | None = None) -> pa.Table:
         """All rows of a query as an Arrow table."""
-        return self._connection.execute(sql, dict(parameters) if parameters else None).to_arrow_table()
+        with self._calls:
+            return self._connection.execute(sql, dict(parameters) if parameters else None).to_arrow_table()
 
     def frame(self, sql: str, parameters: Mapping[str, object] | None = None) -> pl.DataFrame:
         """All rows of a query as a polars frame."""
@@ -95,27 +109,29 @@ class Store:
     @contextmanager
     def visible(self, name: str, table: pa.Table | pl.DataFrame) -> Iterator[None]:
         """Make a frame readable in SQL under ``name`` for the length of the block."""
-        self._connection.register(name, table)
+        with self._calls:
+            self._connection.register(name, table)
         try:
             yield
         finally:
-            self._connection.unregister(name)
+            with self._calls:
+                self._connection.unregister(name)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, roll back where it raises."""
-        self._connection.execute("begin transaction")
+        self.execute("begin transaction")
         try:
             yield
         except BaseException:
-            self._connection.execute("rollback")
+            self.execute("rollback")
             raise
-        self._connection.execute("commit")
+        self.execute("commit")
 
     def checkpoint(self) -> bool:
         """Fold the write-ahead log into the file; False where another transaction is in the way."""
         try:
-            self._connection.execute("checkpoint")
+            self.execute("checkpoint")
         except duckdb.TransactionException:
             return False
         return True
@@ -125,46 +141,59 @@ class Store:
         mode = " (read_only)" if read_only else ""
         quoted = str(path).replace("'", "''")
         try:
-            self._connection.execute(f"attach '{quoted}' as {name}{mode}")
-        except duckdb.IOException as error:
+            self.execute(f"attach '{quoted}' as {name}{mode}")
+        except (duckdb.IOException, duckdb.BinderException) as error:
             raise HomeBusy(f"{path} cannot be opened now: {error}; try again") from error
 
     def detach(self, name: str) -> None:
-        self._connection.execute(f"detach {name}")
+        self.execute(f"detach {name}")
 
-    def load_quack(self, *, gate: str) -> None:
-        """Load DuckDB's remote protocol; the macro ``gate`` decides over every query. Before ``lock_down`` only.
+    def load_quack(self) -> None:
+        """Load DuckDB's remote protocol. Before ``lock_down`` only.
 
         InputError where the extensions are neither installed as packages nor by DuckDB's INSTALL.
         """
         try:
             for name in ("httpfs", "quack"):
-                self._connection.execute(f"load {_extension(name)}")
+                self.execute(f"load {_extension(name)}")
         except duckdb.Error as error:
             raise InputError(
                 f"quack cannot be loaded: {str(error).partition(chr(10))[0]}",
                 suggestions=["duckdb -c 'install httpfs; install quack'"],
             ) from error
-        self._connection.execute(f"set global quack_authorization_function = '{gate}'")
+
+    def guard_quack(self, *, may_connect: Callable[[str, str, str], bool], may_run: Callable[[str, str], bool]) -> None:
+        """Who may connect (connection, client's token, server's token) and what may run (connection, SQL).
+
+        They are called on quack's own threads. Before ``lock_down`` only.
+        """
+        for purpose, function, takes in (("authentication", may_connect, 3), ("authorization", may_run, 2)):
+            name = f"cowpath_quack_{purpose}"
+            # Called for every query anew: what it answers changes while the SQL stays the same.
+            self._connection.create_function(name, function, ["VARCHAR"] * takes, "BOOLEAN", side_effects=True)
+            self.execute(f"set global quack_{purpose}_function = '{name}'")
 
     def serve_quack(self, *, port: int, token: str) -> None:
         """Answer DuckDB's remote protocol on this machine's loopback address."""
-        address = f"quack:localhost:{int(port)}"
         try:
-            self.rows(f"call quack_serve('{address}', token = $token)", {"token": token})
+            self.rows(f"call quack_serve('{_quack(port)}', token = $token)", {"token": token})
         except duckdb.Error as error:
             raise InputError(f"quack cannot serve on port {port}: {error}") from error
+
+    def stop_quack(self, *, port: int) -> None:
+        """Take no more connections; what runs at this moment ends by itself, and keeps the database open until then."""
+        self.rows(f"call quack_stop('{_quack(port)}')")
 
     def lock_down(self, databases: Sequence[Path]) -> None:
         """From here on no statement reaches a file but the database's own and these databases; no setting changes.
 
         It holds for every connection to this database, for its whole life.
         """
-        self._connection.execute("set python_enable_replacements = false")
-        self._connection.execute(f"set max_temp_directory_size = '{SPILL_LIMIT}'")
-        self._connection.execute("set allowed_paths = $paths", {"paths": _files_of(databases)})
-        self._connection.execute("set enable_external_access = false")
-        self._connection.execute("set lock_configuration = true")
+        self.execute("set python_enable_replacements = false")
+        self.execute(f"set max_temp_directory_size = '{SPILL_LIMIT}'")
+        self.execute("set allowed_paths = $paths", {"paths": _files_of(databases)})
+        self.execute("set enable_external_access = false")
+        self.execute("set lock_configuration = true")
 
     def read_only(
         self, sql: str, parameters: Mapping[str, object] | None = None, *, limit: int, timeout_s: float
@@ -177,15 +206,14 @@ class Store:
         query = f"select * from (\n{one_statement(sql)}\n) limit {int(limit)}"
         timer = threading.Timer(timeout_s, self._connection.interrupt)
         try:
-            self._connection.execute("begin transaction read only")
-            timer.start()
-            return self._connection.execute(query, dict(parameters) if parameters else None).to_arrow_table()
-        except duckdb.InterruptException:
+            with self._calls:
+                self._connection.execute("begin transaction read only")
+                timer.start()
+                return self._connection.execute(query, dict(parameters) if parameters else None).to_arrow_table()
+        except QueryStopped:
             raise QueryStopped(
                 f"the query was stopped after {timeout_s:g} s; narrow it, or read the published copy"
             ) from None
-        except duckdb.ConnectionException as error:
-            raise HomeBusy(CLOSED) from error
         except (duckdb.Error, RuntimeError) as error:
             raise QueryRefused(str(error).partition("\n")[0]) from error
         finally:
@@ -194,8 +222,42 @@ class Store:
 
     def cursor(self) -> Store:
         """A second connection to the same database, for another thread. HomeBusy while its file is being replaced."""
-        with _open():
-            return Store(self._connection.cursor())
+        with self._calls:
+            return Store(self._connection.cursor(), cursor_of=self)
+
+
+class _Calls:
+    """The calls into one database that are under way, over all of its connections.
+
+    Closing a connection closes its cursors, and DuckDB hangs for ever where one of them is inside a query: its
+    context then ends under its own lock. A cursor that is used after that raises HomeBusy.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._under_way = 0
+        self._ended = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            if self._ended:
+                raise HomeBusy(CLOSED)
+            self._under_way += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        with self._changed:
+            self._under_way -= 1
+            self._changed.notify_all()
+        if isinstance(error, duckdb.ConnectionException):
+            raise HomeBusy(CLOSED) from error
+        if isinstance(error, duckdb.InterruptException):
+            raise QueryStopped("the query was stopped from outside") from error
+
+    def end(self) -> None:
+        """Let no more begin, and return when the last has come back."""
+        with self._changed:
+            self._ended = True
+            self._changed.wait_for(lambda: self._under_way == 0)
 
 
 def sql_folder() -> Path:
@@ -230,13 +292,8 @@ def _extension(name: str) -> str:
     return f"'{path}'" if path.is_file() else name
 
 
-@contextmanager
-def _open() -> Iterator[None]:
-    """HomeBusy where the connection was closed meanwhile: for good, or because an erasure replaces the file."""
-    try:
-        yield
-    except duckdb.ConnectionException as error:
-        raise HomeBusy(CLOSED) from error
+def _quack(port: int) -> str:
+    return f"quack:localhost:{int(port)}"
 
 
 def _files_of(databases: Sequence[Path]) -> list[str]:

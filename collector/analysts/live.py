@@ -12,10 +12,10 @@ from contextlib import contextmanager
 import pyarrow as pa
 
 from collector.publish import alias_table, edge_table, skill_table
-from cowpath.errors import Overloaded, QueryRefused
+from cowpath.errors import HomeBusy, Overloaded, QueryRefused, QueryStopped
 from cowpath.home import Home
 from cowpath.skill import read_catalogue
-from cowpath.store import Store, read_sql, sql_names, statements
+from cowpath.store import CLOSED, Store, read_sql, sql_names, statements
 
 MADE = "create table usage."
 """How every statement of sql/publish begins to say what it makes."""
@@ -34,6 +34,8 @@ class LiveViews:
         self._places = threading.BoundedSemaphore(queries)
         self._refreshing = threading.Lock()
         self._state: object = None
+        self._running: set[Store] = set()
+        self._stopped = False
         store.execute("attach ':memory:' as analysts")
         store.execute("create schema analysts.base")
         store.execute("create schema analysts.usage")
@@ -45,25 +47,48 @@ class LiveViews:
         _run_here(store.cursor(), ["schema/001_formulas", *sql_names("views")])
 
     def query(
-        self, sql: str, parameters: Mapping[str, object] | None = None, *, limit: int, timeout_s: float
+        self,
+        sql: str,
+        parameters: Mapping[str, object] | None = None,
+        *,
+        limit: int,
+        timeout_s: float,
+        bare_names: bool = True,
     ) -> pa.Table:
-        """At most ``limit`` rows of one query. QueryRefused, QueryStopped, or Overloaded where all places are taken."""
-        with self._place():
+        """At most ``limit`` rows of one query. ``bare_names``: tables may be named without ``analysts`` before them.
+
+        QueryRefused, QueryStopped, Overloaded where all places are taken, HomeBusy where the store was stopped.
+        """
+        with self._place() as cursor:
             self._refresh()
-            cursor = self._store.cursor()
             cursor.execute("use analysts")
-            ((refusal,),) = cursor.rows("select refusal($sql, true)", {"sql": sql})
+            ((refusal,),) = cursor.rows("select refusal($sql, $bare)", {"sql": sql, "bare": bare_names})
             if refusal:
-                cursor.close()
                 raise QueryRefused(f"one SELECT over the published tables and views is taken: {refusal}")
             return cursor.read_only(sql, parameters, limit=limit, timeout_s=timeout_s)
 
+    def stop(self) -> None:
+        """Answer no more and end the queries that run: the store below is about to be closed."""
+        self._stopped = True
+        for cursor in list(self._running):
+            cursor.interrupt()
+
     @contextmanager
-    def _place(self) -> Iterator[None]:
+    def _place(self) -> Iterator[Store]:
+        """A connection of its own for one query, while there are places."""
         if not self._places.acquire(blocking=False):
             raise Overloaded("as many queries as may run at once are running", retry_after_s=2)
         try:
-            yield
+            with self._store.cursor() as cursor:
+                self._running.add(cursor)
+                try:
+                    if self._stopped:
+                        raise HomeBusy(CLOSED)
+                    yield cursor
+                finally:
+                    self._running.discard(cursor)
+        except QueryStopped as error:
+            raise (HomeBusy(CLOSED) if self._stopped else error) from None
         finally:
             self._places.release()
 

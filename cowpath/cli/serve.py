@@ -94,8 +94,10 @@ def _serve(collector: Collector, listener: socket.socket, *, mine_every: float |
 
     def announce() -> None:
         collector.lock.announce(url)
-        if collector.quack_token:
-            say(f"cowpath: quack:localhost:{settings.quack_port} answers the token {collector.quack_token}")
+        if settings.quack_port:
+            say(
+                f"cowpath: quack:localhost:{settings.quack_port} answers keys that may read, or {settings.at.local_key}"
+            )
         _say_where(url, settings, answers=answers, as_json=as_json)
 
     miner = Child("mine", "--home", settings.home, "--json")

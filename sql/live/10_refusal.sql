@@ -1,5 +1,6 @@
 -- text of a query -> refusal: why it may not run beside the writer, null where it may; DuckDB's own parser reads it
--- `bare`: whether a table may be named without its database, because that is where the query runs.
+-- `bare`: whether a table may be named without its database, because that is where the query runs. Elsewhere a bare
+-- name is only one that WITH gives, and WITH may give none that also is a table there: which is meant cannot be told.
 -- Only SELECT can be serialized; a table function that is not listed could read files or stop the server.
 create or replace macro analysts.main.refusal(sql, bare) as (
     with parsed as (
@@ -13,9 +14,14 @@ create or replace macro analysts.main.refusal(sql, bare) as (
             json_extract_string(tree, '$..schema_name') as schemas,
             json_extract_string(tree, '$..catalog_name') as catalogs,
             json_extract_string(tree, '$..function.function_name') as functions,
-            json_extract_string(tree, '$..cte_map.map[*].key') as named,
+            json_extract_string(tree, '$..cte_map.map[*].key') as given,
+            (select list(name) from analysts.base.taken) as taken,
             json_extract_string(tree, '$..type') as types
         from parsed
+    ),
+    told as (
+        select *, list_filter(given, lambda n: bare or not list_contains(taken, lower(n))) as named
+        from parts
     ),
     judged as (
         select
@@ -42,7 +48,7 @@ create or replace macro analysts.main.refusal(sql, bare) as (
             len(list_filter(types, lambda t: t in ('BASE_TABLE', 'SHOW_REF'))) as table_nodes,
             len(functions) as functions_found,
             len(tables) as tables_found
-        from parts
+        from told
     )
     select
         case
