@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from collector.service import Collector
+from cowpath.home import Home
 from cowpath.settings import Settings
-from cowpath.store import Store
+from cowpath.store import Store, sql_names
 
 PAGE = (Path(__file__).parent.parent / "docs" / "data-dictionary.md").read_text()
 
@@ -44,12 +45,19 @@ def test_every_column_of_a_published_table_is_described(name: str, columns: dict
     assert columns[name] - named == set()
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["sessions", "skill_daily", "transitions", "edges_current", "rejected_by_reason", "unnamed_calls",
-     "coverage_by_source"],
-)  # fmt: skip
-def test_every_column_that_the_page_names_in_a_view_exists(name: str, columns: dict[str, set[str]]) -> None:
-    named = set(re.findall(r"`(\w+)`", described()[name]))
-    assert named
-    assert named - columns[name] == set()
+def test_the_page_names_every_column_of_every_view_and_no_other(columns: dict[str, set[str]]) -> None:
+    pages = described()
+    pages["skill_calls"] += pages["events"]
+    pages["edge_evidence"] += PAGE.partition("The evidence of a learned edge")[2]
+    views = {name.partition("_")[2] for name in sql_names("views")}
+    named = {view: set(re.findall(r"`(\w+)`", pages[view])) for view in views}
+    assert {view: columns[view] - named[view] for view in views if columns[view] - named[view]} == {}
+    more = {view: named[view] - columns[view] for view in views - {"skill_calls", "edge_evidence"}}
+    assert {view: names for view, names in more.items() if names} == {}
+
+
+def test_every_path_of_a_home_is_described() -> None:
+    paths = [value.fget(Home(Path())) for value in vars(Home).values() if isinstance(value, property) and value.fget]
+    table = PAGE.partition("## Tables of")[0]
+    assert len(paths) > 10
+    assert [path.name for path in paths if f"`{path.name}`" not in table and f"`{path.name}/" not in table] == []

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from collector.doors import ask
+from collector.doors import ask, key_of
 from collector.intake import TEST_SKILL
 from collector.lock import refuse_network_file_system, running
 from cowpath import __version__
@@ -93,40 +93,40 @@ def paths(url: str, settings: Settings) -> Iterator[Finding]:
     served = ask(url, "GET", "/openapi.json")["paths"]
     for name, (route, send) in PATHS.items():
         if route in served:
-            yield _tried(name, send, url, settings)
+            yield _tried(name, send, url, key_of(settings))
 
 
-def _tried(name: str, send: Callable[[str, str, Settings], None], url: str, settings: Settings) -> Finding:
+def _tried(name: str, send: Callable[[str, str, str], None], url: str, key: str) -> Finding:
     session = f"doctor-{uuid.uuid4()}"
     began = time.monotonic()
     try:
-        send(url, session, settings)
-        if _came_back(url, session, settings):
+        send(url, session, key)
+        if _came_back(url, session, key):
             return Finding("pass", name, f"a test event came back after {time.monotonic() - began:.1f} s")
     except CowpathError as error:
         return Finding("fail", name, error.message)
     return Finding("fail", name, f"a test event was taken but could not be read back within {ARRIVES_WITHIN_S:g} s")
 
 
-def _came_back(url: str, session: str, settings: Settings) -> bool:
+def _came_back(url: str, session: str, key: str) -> bool:
     query = {
         "sql": "select count(*) from events where session_id = $session and skill = $skill",
         "parameters": {"session": session, "skill": TEST_SKILL},
     }
     deadline = time.monotonic() + ARRIVES_WITHIN_S
     while time.monotonic() < deadline:
-        if ask(url, "POST", "/v1/sql", msgspec.json.encode(query), key=settings.key)["rows"] != [[0]]:
+        if ask(url, "POST", "/v1/sql", msgspec.json.encode(query), key=key)["rows"] != [[0]]:
             return True
         time.sleep(0.1)
     return False
 
 
-def send_native(url: str, session: str, settings: Settings) -> None:
+def send_native(url: str, session: str, key: str) -> None:
     event = {"event_id": f"{session}-event", "session_id": session, "skill_id": TEST_SKILL, "source": "doctor"}
-    _post(url, "/v1/events", event, settings)
+    _post(url, "/v1/events", event, key)
 
 
-def send_hook(url: str, session: str, settings: Settings) -> None:
+def send_hook(url: str, session: str, key: str) -> None:
     payload = {
         "session_id": session,
         "hook_event_name": "PostToolUse",
@@ -137,10 +137,10 @@ def send_hook(url: str, session: str, settings: Settings) -> None:
         "cwd": "/",
         "transcript_path": "",
     }
-    _post(url, "/v1/hooks/claude-code", payload, settings)
+    _post(url, "/v1/hooks/claude-code", payload, key)
 
 
-def send_otlp(url: str, session: str, settings: Settings) -> None:
+def send_otlp(url: str, session: str, key: str) -> None:
     now = utc_now()
     values = {
         "event.name": "skill_activated",
@@ -159,16 +159,16 @@ def send_otlp(url: str, session: str, settings: Settings) -> None:
     }
     scope = {"scope": {"name": "com.anthropic.claude_code.events"}, "logRecords": [record]}
     service = {"attributes": [{"key": "service.name", "value": {"stringValue": "claude-code"}}]}
-    _post(url, "/v1/logs", {"resourceLogs": [{"resource": service, "scopeLogs": [scope]}]}, settings)
+    _post(url, "/v1/logs", {"resourceLogs": [{"resource": service, "scopeLogs": [scope]}]}, key)
 
 
-def send_spooled(url: str, session: str, settings: Settings) -> None:
-    with tempfile.TemporaryDirectory() as spool, Client(url, spool, settings.key or None) as client:
+def send_spooled(url: str, session: str, key: str) -> None:
+    with tempfile.TemporaryDirectory() as spool, Client(url, spool, key or None) as client:
         client.record(TEST_SKILL, session)
         client.flush(ARRIVES_WITHIN_S)
 
 
-PATHS: dict[str, tuple[str, Callable[[str, str, Settings], None]]] = {
+PATHS: dict[str, tuple[str, Callable[[str, str, str], None]]] = {
     "native JSON": ("/v1/events", send_native),
     "Claude Code hook": ("/v1/hooks/claude-code", send_hook),
     "OTLP logs": ("/v1/logs", send_otlp),
@@ -177,8 +177,8 @@ PATHS: dict[str, tuple[str, Callable[[str, str, Settings], None]]] = {
 """Path -> the route it needs, and how to send the test event."""
 
 
-def _post(url: str, path: str, document: dict[str, Any], settings: Settings) -> None:
-    ask(url, "POST", path, msgspec.json.encode(document), key=settings.key)
+def _post(url: str, path: str, document: dict[str, Any], key: str) -> None:
+    ask(url, "POST", path, msgspec.json.encode(document), key=key)
 
 
 def _version(name: str) -> str:

@@ -52,11 +52,14 @@ def sql(
 @with_home
 @with_json
 def export(directory: Path | None, home: str | None, as_json: bool) -> None:
-    """Write the published copy as Parquet, one partition a day; days that have not changed are left alone."""
+    """Write the published copy as Parquet, one partition a day; days that have not changed are left alone.
+
+    DIRECTORY is by default exports in the home; erasing reaches no other.
+    """
     from collector.analysts.export import export as write
 
     settings = settings_of(home)
-    report = write(_usage(settings), directory or settings.at.root / "parquet")
+    report = write(_usage(settings), directory or settings.at.exports)
     show(
         report,
         lambda: (
@@ -113,14 +116,14 @@ def _ask_live(settings: Settings, text: str, parameters: dict[str, str], *, limi
     import msgspec
     import pyarrow as pa
 
-    from collector.doors import ask_bytes
+    from collector.doors import ask_bytes, key_of
     from collector.lock import running
 
     holder = running(settings.at)
     if holder is None or not holder.url:
         raise StateError("no collector runs on this home; leave --live away, or start one with 'cowpath up'")
     body = {"sql": text, "parameters": parameters, "format": "arrow", "limit": limit}
-    answer = ask_bytes(holder.url, "POST", "/v1/sql", msgspec.json.encode(body), key=settings.key)
+    answer = ask_bytes(holder.url, "POST", "/v1/sql", msgspec.json.encode(body), key=key_of(settings))
     return pa.ipc.open_stream(answer).read_all()
 
 

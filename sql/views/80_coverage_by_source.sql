@@ -1,4 +1,5 @@
 -- events, unnamed_calls -> coverage_by_source: what each source contributes, and how much of it has a name and a time
+-- A call that several sources saw is a call of the first; the others saw it too, and only one saw what is its alone.
 create or replace view coverage_by_source as
 with named as (
     select
@@ -13,14 +14,26 @@ with named as (
     from events
     group by source
 ),
+looks as (
+    select unnest(string_split(sources, ', ')) as source, sources
+    from events
+    where kind = 'activated'
+),
+seen as (
+    select source, count(*) as calls_seen, count(*) filter (where sources = source) as calls_only_here
+    from looks
+    group by source
+),
 unnamed as (
     select source, count(*) as unnamed_calls
     from unnamed_calls
     group by source
 )
 select
-    coalesce(named.source, unnamed.source) as source,
+    coalesce(named.source, seen.source, unnamed.source) as source,
     coalesce(named.calls, 0) as calls,
+    coalesce(seen.calls_seen, 0) as calls_seen,
+    coalesce(seen.calls_only_here, 0) as calls_only_here,
     coalesce(unnamed.unnamed_calls, 0) as unnamed_calls,
     coalesce(named.other_events, 0) as other_events,
     coalesce(named.sessions, 0) as sessions,
@@ -29,4 +42,5 @@ select
     named.share_numbered,
     named.last_stored_at
 from named
-full join unnamed on unnamed.source = named.source;
+full join seen on seen.source = named.source
+full join unnamed on unnamed.source = coalesce(named.source, seen.source);

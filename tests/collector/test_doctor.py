@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from collector.access.keys import add_key
 from cowpath.home import Home
 from cowpath.store import Store
 
@@ -34,6 +35,17 @@ def test_a_running_collector_is_healthy_and_learns_nothing_from_the_test(
     assert server.stop() == 0
     with Store.open(home.live, read_only=True) as live:
         assert {kind for (kind,) in live.rows("select distinct kind from events")} == {"outcome"}
+
+
+def test_with_keys_it_goes_by_the_key_of_this_machines_own_commands(
+    start_server: Callable[..., Any], home: Home
+) -> None:
+    add_key(home, "agents", ["ingest"])
+    start_server()
+
+    code, document = doctor(home)
+
+    assert (code, document["failed"]) == (0, 0), document
 
 
 def test_without_a_collector_the_paths_are_a_warning(home: Home) -> None:

@@ -17,12 +17,14 @@ from typing import Any
 import httpx
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from collector.access.keys import add_key, revoke_key
 from collector.analysts.metrics import exposition
 from collector.analysts.numbers import Answers
 from collector.erase import erase
 from collector.service import Collector
+from cowpath.cli import main
 from cowpath.errors import CowpathError, HomeBusy
 from cowpath.event import Event
 from cowpath.home import Home
@@ -193,6 +195,13 @@ def test_a_wrong_key_and_one_of_another_scope_read_nothing_at_the_endpoint(home:
         ).status_code
         for token in tokens
     } == tokens
+
+
+def test_the_command_asks_live_with_the_key_of_this_machines_own_commands(home: Home, start_server: Any) -> None:
+    add_key(home, "agents", ["ingest"])
+    start_server()
+    asked = CliRunner().invoke(main, ["sql", "select 1 as one", "--live", "--home", str(home.root)])
+    assert json.loads(asked.stdout)["rows"] == [[1]]
 
 
 def test_a_query_that_an_erasure_meets_is_told_to_come_again(start_server: StartServer) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from collector.doors import open_door
@@ -38,8 +42,8 @@ def view_names() -> list[str]:
 
 def test_every_documented_view_is_there() -> None:
     assert sorted(view_names()) == [
-        "coverage_by_source", "edges_current", "rejected_by_reason", "sessions", "skill_calls", "skill_daily",
-        "transitions", "unnamed_calls",
+        "coverage_by_source", "edge_evidence", "edges_current", "rejected_by_reason", "sessions", "skill_calls",
+        "skill_daily", "transitions", "unnamed_calls",
     ]  # fmt: skip
 
 
@@ -88,6 +92,56 @@ def test_edges_of_every_layer_are_inside_and_only_confirmed_ones_are_current(hom
         ("b", "curated", '{"n":3}'), ("c", "learned", '{"n":3}'), ("d", "learned", '{"n":3}'),
     ]  # fmt: skip
     assert published(home, "select target from edges_current order by target") == [("b",), ("c",)]
+
+
+def test_the_evidence_of_an_edge_stands_in_columns_and_what_nobody_counted_is_null(
+    home: Home, collector: Collector
+) -> None:
+    evidence = {
+        "sessions": 83,
+        "lift": 12.5,
+        "drifted": False,
+        "witness": "actor",
+        "first_seen": "2026-03-02T11:07:11Z",
+    }
+    known = Edge(
+        source="a", relation="precedes", target="b", status="confirmed", provenance="learned", evidence=evidence
+    )
+    write_layer(home.edges, "learned", [known])
+    by_hand = msgspec.structs.replace(known, target="c", provenance="curated", evidence={"sessions": "many"})
+    write_layer(home.edges, "curated", [by_hand])
+
+    collector.publish()
+
+    columns = "target, provenance, sessions, lift, q, drifted, witness, first_seen"
+    assert published(home, f"select {columns} from edge_evidence order by target") == [
+        ("b", "learned", 83, 12.5, None, False, "actor", datetime(2026, 3, 2, 11, 7, 11)),
+        ("c", "curated", None, None, None, None, None, None),
+    ]
+
+
+def test_every_number_that_the_miner_writes_into_an_edge_is_a_column(home: Home, collector: Collector) -> None:
+    """The two dictionaries of numbers, read from the source: the miner's rooms are not the collector's to import."""
+    source = (Path(__file__).parents[2] / "miner" / "edges.py").read_text()
+    written = set(re.findall(r'^        "(\w+)": ', source, re.MULTILINE)) - {"capped_forward", "capped_backward"}
+    collector.publish()
+    columns = {column for column, *_ in published(home, "describe edge_evidence")}
+    assert len(written) > 20
+    assert written - columns == set()
+
+
+def test_a_call_that_two_doors_saw_is_counted_for_the_first_and_seen_by_both(
+    home: Home, collector: Collector, event: MakeEvent
+) -> None:
+    collector.take_in([event("e1", source="hook"), event("e2", source="hook"), event("e3", source="import")])
+    collector.flush()
+    collector.take_in([event("e2", source="import"), event("e1", source="otel")])
+
+    collector.publish()
+
+    assert published(
+        home, "select source, calls, calls_seen, calls_only_here from coverage_by_source order by source"
+    ) == [("hook", 2, 2, 0), ("import", 1, 2, 1), ("otel", 0, 1, 0)]
 
 
 def test_a_reader_keeps_the_copy_it_opened_while_a_new_one_takes_its_place(

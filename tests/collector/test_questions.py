@@ -14,8 +14,10 @@ from click.testing import CliRunner
 
 from collector.analysts.export import export
 from collector.analysts.questions import questions
+from collector.erase import erase
 from collector.service import Collector
 from cowpath.cli import main
+from cowpath.edge import Edge, write_layer
 from cowpath.event import Event
 from cowpath.home import Home
 from cowpath.skill import Catalogue, Skill, write_catalogue
@@ -28,6 +30,8 @@ GIVEN = {"skill": "plan", "first": "plan", "then": "test"}
 @pytest.fixture
 def published(home: Home, collector: Collector, event: MakeEvent) -> Home:
     write_catalogue(home.catalogue, Catalogue([Skill(skill_id=s, name=s) for s in ("plan", "test", "idle")]))
+    edge = Edge(source="plan", relation="precedes", target="test", status="confirmed", provenance="curated")
+    write_layer(home.edges, "curated", [edge])
     collector.take_in(
         [
             event("e1", seq=0, outcome="ok", trigger="user", actor="ada"),
@@ -55,6 +59,7 @@ def test_all_questions_are_there() -> None:
     assert set(NAMES) >= {
         "usage_by_skill", "adoption_by_week", "success_rate", "trigger_split", "unused_skills", "funnel", "next_after",
         "sessions_of_day", "coverage", "rejected_by_reason", "latest_events",
+        "edges_of_skill",
     }  # fmt: skip
     assert all(q.about for q in questions())
 
@@ -137,6 +142,28 @@ def test_a_day_that_is_gone_from_the_copy_is_gone_from_the_export(
     (tmp_path / "events" / "dt=2020-01-01").mkdir()
 
     assert export(published.usage, tmp_path)["removed"] == ["2020-01-01"]
+
+
+def test_an_erased_subject_is_in_no_parquet_file_of_the_home_nor_in_the_next_export(
+    published: Home, collector: Collector
+) -> None:
+    def exported() -> set[str]:
+        report = CliRunner().invoke(main, ["export", "--home", str(published.root)], catch_exceptions=False)
+        assert json.loads(report.stdout)["directory"].startswith(str(published.root))
+        return sessions_in_parquet(published)
+
+    assert exported() == {"s1", "s2"}
+
+    assert erase(collector, "actor", "ada")["removed"]["exports"] == 5
+
+    assert sessions_in_parquet(published) == set()
+    assert exported() == {"s2"}
+
+
+def sessions_in_parquet(home: Home) -> set[str]:
+    """Read, not searched for: the files are compressed."""
+    tables = [pq.read_table(path) for path in home.root.rglob("*.parquet")]
+    return {session for t in tables if "session_id" in t.column_names for session in t.column("session_id").to_pylist()}
 
 
 def test_metrics_tell_what_was_taken_in_and_how_requests_were_answered(start_server: Callable[..., Any]) -> None:
