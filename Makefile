@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up test lint check bench docs lock clean
+.PHONY: help setup demo up test duckdb2 lint check bench docs lock clean
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Make .venv from requirements.lock (CPU torch; about 2.5 GB, a few minutes)
 	@$(PYTHON) tools/install.py
@@ -19,6 +19,9 @@ up: setup ## Serve the collector and the ranker on 127.0.0.1:8710
 
 test: setup ## The whole test suite
 	@$(VENV)/python -m pytest -q
+
+duckdb2: setup ## The core tests on the newest DuckDB 2, beside the 1.5 of requirements.lock
+	@sh tools/duckdb2.sh
 
 lint: setup ## ruff and mypy
 	@$(VENV)/ruff check .

@@ -18,7 +18,8 @@ from cowpath.skill import read_catalogue
 from cowpath.store import CLOSED, Store, read_sql, sql_names, statements
 
 MADE = "create table usage."
-"""How every statement of sql/publish begins to say what it makes."""
+"""How every statement of sql/publish begins to say what it makes. ``usage`` is a database there, the copy that is being
+made; here what comes from files lies in a schema of another name, or DuckDB 2.0 could not tell the two apart."""
 
 LIVE_NAMES = """
     select table_name from information_schema.tables where table_catalog = 'live' and table_schema = 'main'
@@ -38,7 +39,7 @@ class LiveViews:
         self._stopped = False
         store.execute("attach ':memory:' as analysts")
         store.execute("create schema analysts.base")
-        store.execute("create schema analysts.usage")
+        store.execute("create schema analysts.files")
         for name in sql_names("live"):
             store.run(name)
         for (table,) in store.rows(LIVE_NAMES):
@@ -121,9 +122,9 @@ def _make(cursor: Store, statement: str) -> None:
     """What publishing makes: rows of files as a table, rows of the live store as a view over it."""
     name = statement.partition(MADE)[2].split()[0]
     of_files = "_rows" in statement
-    kind, place = ("table", f"usage.{name}") if of_files else ("view", f"base.published_{name}")
+    kind, place = ("table", f"files.{name}") if of_files else ("view", f"base.published_{name}")
     made = statement.replace(MADE + name, f"create or replace {kind} analysts.{place}").replace(
-        " usage.", " analysts.usage."
+        " usage.", " analysts.files."
     )
     cursor.execute(made)
     cursor.execute(f"create or replace view analysts.main.{name} as select * from analysts.{place}")

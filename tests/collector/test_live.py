@@ -67,10 +67,8 @@ EVERY_S = 0.1
 
 
 @pytest.fixture
-def doors(home: Home, start_server: StartServer) -> tuple[str, str]:
+def doors(quack: None, home: Home, start_server: StartServer) -> tuple[str, str]:
     """A server with both doors open: its address, and the port of quack."""
-    pytest.importorskip("duckdb_extension_quack")
-    pytest.importorskip("duckdb_extension_httpfs", reason="quack speaks through httpfs")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -42,10 +42,8 @@ with Store.open() as store:
 
 
 @pytest.fixture
-def settings(settings: Settings) -> Settings:
+def settings(quack: None, settings: Settings) -> Settings:
     """With quack on a free port, and little time and few rows for a query."""
-    pytest.importorskip("duckdb_extension_quack")
-    pytest.importorskip("duckdb_extension_httpfs", reason="quack speaks through httpfs")
     return replace(settings, quack_port=_free_port(), sql_timeout_s=1.0, sql_max_rows=1000)
 
 
