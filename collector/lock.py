@@ -12,7 +12,7 @@ from typing import IO, Self
 import msgspec
 
 from cowpath.errors import HomeBusy, StoreDamaged
-from cowpath.home import Home
+from cowpath.home import Home, make_folder
 
 PATIENCE_S = 0.5
 """Somebody who only looks whether the lock is held holds it for a moment; wait that long."""
@@ -41,7 +41,7 @@ class HomeLock:
         """Hold this home. HomeBusy where another process does, StoreDamaged where it cannot be written or locked."""
         refuse_network_file_system(home)
         try:
-            home.root.mkdir(parents=True, exist_ok=True)
+            make_folder(home.root)
             file = home.lock.open("a+b")
         except OSError as error:
             raise StoreDamaged(

@@ -9,7 +9,7 @@ from collector.segments import numbers, segment_path
 from cowpath.edge import LAYERS, Provenance, read_layer
 from cowpath.errors import BadFile
 from cowpath.event import utc_now
-from cowpath.home import Home
+from cowpath.home import Home, is_open_to_others
 from cowpath.store import Store
 
 
@@ -31,6 +31,7 @@ def at_rest(home: Home) -> dict[str, Any]:
     """What the files of a home say; creates nothing and needs no lock."""
     return {
         "home": str(home.root),
+        "open_to_others": is_open_to_others(home.root),
         "journal_bytes": sum(segment_path(home.journal, n).stat().st_size for n in numbers(home.journal)),
         "published": published(home.usage),
         "edges": {layer: _edges(home, layer) for layer in LAYERS},

@@ -44,6 +44,11 @@ class Home:
         return self.root / "learned"
 
     @property
+    def statistics(self) -> Path:
+        """What mining runs counted so far. Derived: without it the next run counts everything anew."""
+        return self.root / "statistics.duckdb"
+
+    @property
     def embeddings(self) -> Path:
         return self.root / "embeddings"
 
@@ -83,10 +88,26 @@ class Home:
         return self.root / "exports"
 
 
+def make_folder(path: Path) -> Path:
+    """The folder, made for its owner only where it is not there; one that is there stays as open as it is."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def is_open_to_others(path: Path) -> bool:
+    """Whether other users of this machine may look into a folder that is there."""
+    try:
+        return bool(path.stat().st_mode & 0o077)
+    except FileNotFoundError:
+        return False
+
+
 def write_whole(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Write a file that others read: temporary name, flush to disk, rename. Never half a file."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         opened = NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False)  # noqa: SIM115  # below
     except OSError as error:
         raise StoreDamaged(f"{path} cannot be written: {error.strerror}") from error
@@ -124,7 +145,7 @@ def set_aside(path: Path) -> Path:
 @contextmanager
 def held(path: Path, busy: str) -> Iterator[None]:
     """Hold the lock file ``path`` for the length of the block; HomeBusy(``busy``) where another process does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -150,6 +150,13 @@ class Spool:
         return dropped
 
 
+def _make_folder(folder: Path) -> None:
+    """The folder and what is missing above it, for their owner only, as ``cowpath.home`` makes them: a hook that is
+    the first to write in a home has no time to load that module."""
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
 class _File:
     """One file of a spool, locked as long as it is open."""
 
@@ -159,7 +166,7 @@ class _File:
     @classmethod
     def begin(cls, folder: Path) -> Self:
         """A new file. Names begin with the time, so that sorting them gives their age."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_folder(folder)
         while True:
             file = cls._open(folder / f"{time.time_ns():020}-{os.getpid()}.spool", os.O_CREAT | os.O_EXCL)
             if file is not None:

@@ -22,6 +22,7 @@ from cowpath import __version__
 from cowpath.client import Client
 from cowpath.errors import CowpathError
 from cowpath.event import utc_now
+from cowpath.home import is_open_to_others
 from cowpath.settings import Settings
 
 Level = Literal["pass", "warn", "fail"]
@@ -46,6 +47,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield clock()
     yield disk_space(settings)
     yield file_system(settings)
+    yield permissions(settings)
     yield encoder(settings)
     holder = running(settings.at)
     if holder is None or not holder.url:
@@ -80,6 +82,14 @@ def file_system(settings: Settings) -> Finding:
     except CowpathError as error:
         return Finding("fail", "file system", error.message)
     return Finding("pass", "file system", "local")
+
+
+def permissions(settings: Settings) -> Finding:
+    root = settings.at.root
+    if is_open_to_others(root):
+        message = f"other users of this machine can look into {root}; unless they should: chmod go= {root}"
+        return Finding("warn", "permissions", message)
+    return Finding("pass", "permissions", "the home is its owner's alone" if root.exists() else "no home yet")
 
 
 def encoder(settings: Settings) -> Finding:

@@ -160,9 +160,10 @@ def _page(document: dict[str, Any]) -> str:
     rejected = ", ".join(f"{n} {code}" for code, n in document.get("rejected", {}).items()) or "none"
     published = document["published"]
     edges = ", ".join(f"{n} {layer}" for layer, n in document["edges"].items() if n) or "none yet"
+    shared = ", open to other users of this machine" if document["open_to_others"] else ""
     return "\n".join(
         [
-            f"home       {document['home']}",
+            f"home       {document['home']}{shared}",
             f"collector  {running}",
             f"events     {document.get('events', 'unknown while another process holds the home')}",
             f"rejected   {rejected}",
