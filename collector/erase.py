@@ -89,11 +89,13 @@ def sweep(collector: Collector, task: Sweep) -> Sweep:
 
 
 def forget_learned(collector: Collector, task: Sweep) -> None:
-    """Evidence of an erased subject is not served; the next mining run learns without it."""
-    if not task.removed.get("events") or task.kind == "age":
+    """Evidence of an erased subject is not served; the next mining run learns without it, and counts anew."""
+    if not task.removed.get("events"):
         return
     home = collector.home
-    files = [home.edges / "learned.jsonl", *home.learned.glob("*")]
+    files = list(home.root.glob(f"{home.statistics.name}*"))
+    if task.kind != "age":
+        files += [home.edges / "learned.jsonl", *home.learned.glob("*")]
     task.removed["learned"] = sum(_removed(path) for path in files)
 
 

@@ -19,6 +19,7 @@ from cowpath.store import Store
 from miner.next_eval import Session, read_lines, read_sessions
 from miner.parameters import Parameters
 from miner.stages import Mining, build, count_pairs, read_log, test_pairs
+from miner.statistics import keep_in
 
 Pair = tuple[str, str]
 
@@ -42,6 +43,7 @@ EVENTS = pa.schema(
         ("clock", pa.string()),
         ("extra", pa.string()),
         ("arrival", pa.int64()),
+        ("changed", pa.int64()),
     ]
 )
 
@@ -90,6 +92,7 @@ def mined(events: Sequence[Event], parameters: Parameters | None = None) -> Mini
     """The real stages up to the edges, on a log in memory. Its store is closed; frames and edges stay."""
     with Store.open() as store:
         store.run("schema/001_formulas")
+        keep_in(store)
         with store.visible("given", _rows(events)):
             store.execute("create or replace table events as select * from given")
         mining = Mining(settings=Settings(home="/nonexistent"), parameters=parameters or Parameters(), store=store)
@@ -173,6 +176,7 @@ def _rows(events: Sequence[Event]) -> pa.Table:
             "stored_at": START,
             "extra": msgspec.json.encode(event.extra).decode(),
             "arrival": arrival,
+            "changed": arrival,
         }
         for arrival, event in enumerate(events)
     ]

@@ -15,17 +15,18 @@ from miner.acyclic import acyclic, implied
 
 
 def build_edges(
-    pairs: pl.DataFrame, *, evidence: Mapping[str, object], vectors: Mapping[str, Vector]
+    pairs: pl.DataFrame, *, seen: pl.DataFrame, evidence: Mapping[str, object], vectors: Mapping[str, Vector]
 ) -> tuple[list[Edge], dict[tuple[str, str], list[str]]]:
     """The learned edges, acyclic in ``precedes``, and the refused pairs with the cycle each would close.
 
+    ``seen`` says when each chosen pair was used together first and last (a, b, first_seen, last_seen);
     ``evidence`` is what every edge of this run shares (run id, witness); ``vectors`` are unit
     vectors by skill id, to say whether an edge lies outside its skills' embedding neighbourhood.
     """
     kept, refused = acyclic(strongest_first(pairs.filter(verdict="precedes")))
     direct = _direct(pairs, set(kept))
     near = {name: {other for other, _ in found} for name, found in neighbourhoods(vectors).items()}
-    chosen = pairs.filter(pl.col("status").is_not_null())
+    chosen = pairs.filter(pl.col("status").is_not_null()).join(seen, on=["a", "b"], how="left", maintain_order="left")
     edges = [
         _edge(row, direct=direct, near=near, shared=evidence)
         for row in chosen.iter_rows(named=True)

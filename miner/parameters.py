@@ -45,6 +45,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     bundle_max_size: int = 5
 
     @property
+    def reading(self) -> str:
+        """The thresholds that decide how the log is read and counted; the others only judge the counts."""
+        return f"{self.min_confidence}:{self.weeks_per_group}"
+
+    @property
     def digest(self) -> str:
         """Twelve hex digits that change when any threshold does."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:12]

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -24,7 +24,7 @@ from cowpath.home import held
 from cowpath.next_model import NextModel
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue
-from cowpath.store import Store, sql_names
+from cowpath.store import Store, read_sql, sql_names
 from cowpath.vectors import Vector, read_vectors, skill_vectors
 from miner.association import associate
 from miner.direction import direct
@@ -32,11 +32,10 @@ from miner.edges import build_edges, relation_counts
 from miner.itemsets import Bundle, find_bundles
 from miner.parameters import Parameters
 from miner.report import write_learned
+from miner.statistics import Witness, keep_in, update
 from miner.transitions import fit
 
 log = logging.getLogger("cowpath.miner")
-
-Witness = Literal["actor", "day", "session"]
 
 
 @dataclass(frozen=True)
@@ -84,41 +83,27 @@ def opened(settings: Settings, parameters: Parameters | None = None) -> Iterator
         store.run("schema/001_formulas")
         store.attach(settings.at.usage, "usage", read_only=True)
         store.execute("create view events as select * from usage.events")
+        keep_in(store, settings.at.statistics)
         yield Mining(settings=settings, parameters=parameters or Parameters(), store=store)
 
 
 def read_log(mining: Mining) -> Mining:
-    """What the log holds, who can vouch for a pair in it, and the skills' embeddings at rest."""
-    mining.store.run("mine/05_profile")
-    profile = mining.store.frame("select * from profile").row(0, named=True)
-    identity = f"{profile['digest']}:{mining.parameters.digest}"
+    """Count what is new in the log; what it holds, who can vouch for a pair in it, the embeddings at rest."""
     catalogue = read_catalogue(mining.settings.at.catalogue)
+    names = hashlib.sha256(msgspec.json.encode(catalogue.alias_of, order="sorted")).hexdigest()[:12]
+    counted = update(mining.store, mining.parameters, names=names)
+    identity = f"{counted.profile['digest']}:{mining.parameters.digest}"
     return replace(
         mining,
-        profile=profile,
-        witness=choose_witness(
-            actors=profile["actors"],
-            days=profile["days"],
-            named_share=profile["named_sessions"] / max(1, profile["sessions"]),
-        ),
+        profile=counted.profile,
+        witness=counted.witness,
         run_id=hashlib.sha256(identity.encode()).hexdigest()[:12],
         vectors=skill_vectors(catalogue, read_vectors(mining.settings.at.embeddings)),
     )
 
 
-def choose_witness(*, actors: int, days: int, named_share: float) -> Witness:
-    """Whose agreement counts: different actors; failing these different days, failing these sessions.
-
-    Actors count where at least half of the sessions name theirs: all the others are one witness, and a
-    few named sessions must not silence a log that never named anybody.
-    """
-    if actors > 1 and named_share >= 0.5:
-        return "actor"
-    return "day" if days > 1 else "session"
-
-
 def count_pairs(mining: Mining) -> Mining:
-    """Run the numbered SQL stages: events to one row of counts a pair."""
+    """Run the numbered SQL stages: kept sums to one row of counts a pair."""
     # The sessions of one group retell one task: together they have one vote.
     cap = 1.0 if mining.witness == "session" else mining.parameters.cap
     given = msgspec.structs.asdict(mining.parameters) | {"witness": mining.witness, "cap": cap}
@@ -136,13 +121,24 @@ def test_pairs(mining: Mining) -> Mining:
 def build(mining: Mining) -> Mining:
     """Acyclic edges with their evidence."""
     shared = {"witness": mining.witness, "single_actor": mining.single_actor, "run_id": mining.run_id}
-    edges, cycles = build_edges(mining.pairs, evidence=shared, vectors=mining.vectors)
+    chosen = mining.pairs.filter(pl.col("status").is_not_null())
+    with mining.store.visible("chosen_pairs", chosen.select("a", "b")):
+        seen = mining.store.frame(read_sql("edges/seen"))
+    edges, cycles = build_edges(mining.pairs, seen=seen, evidence=shared, vectors=mining.vectors)
     return replace(mining, edges=tuple(edges), cycles=cycles)
 
 
 def bundle(mining: Mining) -> Mining:
     """Sets of three and more skills that belong together."""
-    baskets = mining.store.rows("select list(skill_id) from firsts group by sequence_id")
+    baskets = mining.store.rows(
+        """
+        select list(distinct skill_id)
+        from kept.steps
+        join kept.skills using (skill)
+        where not suggested
+        group by sequence
+        """
+    )
     related = frozenset(mining.pairs.filter(pl.col("related")).select("a", "b").iter_rows())
     found = find_bundles([frozenset(skills) for (skills,) in baskets], related, mining.parameters)
     return replace(mining, bundles=tuple(found))
@@ -152,11 +148,13 @@ def fit_next(mining: Mining) -> Mining:
     """The next-skill model, from the sequences without the calls that followed our own advice."""
     rows = mining.store.rows(
         """
-        select list(skill_id order by position), min(session_group)
-        from steps
+        select list(skill_id order by position), any_value(session_group)
+        from kept.steps
+        join kept.skills using (skill)
+        join kept.sequences using (sequence)
         where not suggested
-        group by sequence_id
-        order by sequence_id
+        group by session_id, stream_id
+        order by session_id, stream_id
         """
     )
     model = fit([skills for skills, _ in rows], groups=[group for _, group in rows], vectors=mining.vectors)
@@ -170,8 +168,8 @@ def write(mining: Mining) -> Mining:
         edges=mining.edges,
         pairs=mining.pairs,
         bundles=mining.bundles,
-        strata=mining.store.frame("select stratum, size, skill_id, n from stratum_skills order by stratum, skill_id"),
-        suggested=mining.store.frame("select a, b, suggested from suggested_pairs order by a, b"),
+        strata=mining.store.frame("select * from named_strata"),
+        suggested=mining.store.frame("select * from suggested_pairs"),
         model=mining.model,
         record=record_of(mining),
     )

@@ -12,7 +12,8 @@ select
     e.duration_ms, e.batch_id, e.actor, e.agent, e.agent_version, e.source, e.confidence, e.suggested_by, e.clock,
     e.extra, e.arrival,
     coalesce(a.skill_id, e.skill) as skill_id,
-    e.sources
+    e.sources,
+    e.changed
 from completed_events as e
 left join doubles as d on d.event_id = e.event_id
 left join usage.skill_alias as a on a.name = e.skill

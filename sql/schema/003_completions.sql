@@ -28,7 +28,8 @@ with later as (
         arg_min(agent_version, arrival) as agent_version,
         arg_min(suggested_by, arrival) as suggested_by,
         arg_min(batch_id, arrival) as batch_id,
-        list(distinct source) as sources
+        list(distinct source) as sources,
+        max(arrival) as arrival
     from completions
     group by completes
 )
@@ -47,6 +48,7 @@ select
     case
         when l.sources is null then e.source
         else array_to_string(list_sort(list_distinct(list_append(l.sources, e.source))), ', ')
-    end as sources
+    end as sources,
+    coalesce(l.arrival, e.arrival) as changed
 from events as e
 left join later as l on l.completes = e.arrival;

@@ -18,7 +18,10 @@ Mine = Callable[..., Mining]
 
 def steps(store: Store) -> list[tuple[int, int, str]]:
     """(sequence, turn, skill) of the spontaneous steps."""
-    return store.rows("select sequence_id, turn, skill_id from steps where not suggested order by all")
+    return store.rows(
+        "select sequence, turn, skill_id from kept.steps join kept.skills using (skill) "
+        "where not suggested order by all"
+    )
 
 
 def test_repeats_of_a_skill_fold_into_one_step(mined: Mine, table: Table) -> None:

@@ -1,0 +1,137 @@
+"""Sufficient statistics: what a log says about every pair of skills, kept as sums so that a run reads only what is new.
+
+Everything counted is a sum over sequences. A run recounts the sessions of which something arrived or was completed:
+it adds what they say now and takes back what they said before, as one more segment. What the sums depend on beside
+the log (who is a witness, thresholds of reading, the catalogue's names) is their identity: where that changes, or
+the log lost events, everything is counted anew. The result is the same, to the byte.
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from cowpath.errors import CowpathError
+from cowpath.store import Store, sql_names
+from miner.parameters import Parameters
+
+log = logging.getLogger("cowpath.miner")
+
+FORMAT = 1
+"""Rises when what is kept changes its meaning."""
+
+MOST_SEGMENTS = 8
+NOTHING = -(2**62)
+"""A watermark before everything."""
+
+PARTS = ("cells", "cell_skills", "pairs", "adjacent", "suggested")
+TABLES = ("mark", "skills", "witnesses", "sessions", "sequences", "steps", *PARTS)
+
+Witness = Literal["actor", "day", "session"]
+
+
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """What one update did. ``sessions`` were counted; ``anew`` where that was all of them for a changed identity."""
+
+    profile: dict[str, Any]
+    witness: Witness
+    sessions: int
+    anew: bool
+
+
+def keep_in(store: Store, path: Path | str = ":memory:") -> None:
+    """Attach the kept statistics as ``kept``; a file that cannot be read is begun anew."""
+    try:
+        store.attach(Path(path), "kept") if path != ":memory:" else store.execute("attach ':memory:' as kept")
+    except CowpathError as error:
+        log.warning("%s; the statistics are counted anew", error.message)
+        Path(path).unlink()
+        store.attach(Path(path), "kept")
+    store.run("statistics/00_tables")
+
+
+def update(store: Store, parameters: Parameters, *, names: str = "") -> Update:
+    """Bring ``kept`` up to the ``events`` of this store. ``names`` stands for how names are resolved (a digest)."""
+    with store.transaction():
+        watermark, before = _mark(store)
+        profile, witness = _look(store, watermark)
+        identity = f"{FORMAT}:{parameters.reading}:{witness}:{names}"
+        anew = identity != before or _lost_events(store)
+        if anew and watermark != NOTHING:
+            log.info("what was counted does not fit any more; everything is counted anew")
+            _forget(store)
+            profile, witness = _look(store, NOTHING)
+            identity = f"{FORMAT}:{parameters.reading}:{witness}:{names}"
+        ((sessions,),) = store.rows("select count(*) from changed")
+        if sessions or anew:
+            _count(store, parameters, witness)
+            _set_mark(store, identity)
+    ((profile["skills"],),) = store.rows("select count(distinct skill) from kept.steps")
+    return Update(profile=profile, witness=witness, sessions=sessions, anew=anew)
+
+
+def choose_witness(*, actors: int, days: int, named_share: float) -> Witness:
+    """Whose agreement counts: different actors; failing these different days, failing these sessions.
+
+    Actors count where at least half of the sessions name theirs: all the others are one witness, and a
+    few named sessions must not silence a log that never named anybody.
+    """
+    if actors > 1 and named_share >= 0.5:
+        return "actor"
+    return "day" if days > 1 else "session"
+
+
+def _mark(store: Store) -> tuple[int, str]:
+    """Up to which change the log is counted, and under which identity."""
+    rows = store.rows("select watermark, identity from kept.mark")
+    return rows[0] if rows else (NOTHING, "")
+
+
+def _set_mark(store: Store, identity: str) -> None:
+    store.execute("delete from kept.mark")
+    store.execute(
+        "insert into kept.mark select coalesce(max(changed), $nothing), $identity from events",
+        {"identity": identity, "nothing": NOTHING},
+    )
+
+
+def _look(store: Store, watermark: int) -> tuple[dict[str, Any], Witness]:
+    """Which sessions changed since, what the whole log holds now, and who vouches in it."""
+    store.run("statistics/10_changed", watermark=watermark)
+    store.run("statistics/20_sessions")
+    profile = store.frame("select * from profile").row(0, named=True)
+    share = profile["named_sessions"] / max(1, profile["sessions"])
+    return profile, choose_witness(actors=profile["actors"], days=profile["days"], named_share=share)
+
+
+def _lost_events(store: Store) -> bool:
+    """Whether a session that did not change lacks an event that was counted, as after an erasure."""
+    there = store.rows(
+        "select count(*), coalesce(bit_xor(hash(event_id)), 0) from events anti join changed using (session_id)"
+    )
+    counted = store.rows(
+        "select coalesce(sum(events), 0)::bigint, coalesce(bit_xor(ids), 0) "
+        "from kept.sessions anti join changed using (session_id)"
+    )
+    return there != counted
+
+
+def _forget(store: Store) -> None:
+    for table in TABLES:
+        store.execute(f"delete from kept.{table}")
+
+
+def _count(store: Store, parameters: Parameters, witness: Witness) -> None:
+    """Run the numbered SQL files: from the calls of the changed sessions to one more segment of sums."""
+    if len(_segments(store)) > MOST_SEGMENTS:
+        store.run("compact/segments")
+    given = msgspec.structs.asdict(parameters) | {"witness": witness, "segment": max(_segments(store), default=-1) + 1}
+    for name in sql_names("statistics")[3:]:
+        store.run(name, **given)
+
+
+def _segments(store: Store) -> list[int]:
+    return [segment for (segment,) in store.rows("select distinct segment from kept.cells order by segment")]
