@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -22,11 +22,14 @@ from collector.analysts.app import router as analysts_router
 from collector.analysts.numbers import Answers
 from collector.body import EVENT_TYPES, bare_type, holds_lines
 from collector.cloudevents import read_cloud_events
+from collector.counted import Item
 from collector.exchange import THREAD_BYTES, collector_of, json_answer, plain_body_of, settings_of
 from collector.hooks.app import router as hooks_router
+from collector.otlp.answer import error_body, speaks_otlp
+from collector.otlp.app import router as otlp_router
 from collector.schemas import ERRORS, ONE_OR_MANY, component_schemas, native_schema, ref
 from collector.service import Collector
-from collector.wire import Item, read_events
+from collector.wire import read_counts, read_events
 from cowpath import __version__
 from cowpath.errors import CowpathError, InputError, Overloaded, RateLimited
 from cowpath.event import utc_now
@@ -51,6 +54,7 @@ def create_app(settings: Settings, collector: Collector | None = None) -> FastAP
     app.state.answers = Answers()
     app.include_router(router)
     app.include_router(hooks_router)
+    app.include_router(otlp_router)
     app.include_router(analysts_router)
     app.include_router(access_router)
     app.add_middleware(Shortcut, routes={route.path: route for route in router.routes if isinstance(route, APIRoute)})
@@ -148,11 +152,14 @@ async def schema() -> Response:
     return json_answer(native_schema())
 
 
-def _items_of(content_type: str, body: bytes, *, limit: int) -> list[Item]:
+def _items_of(content_type: str, body: bytes, *, limit: int) -> Sequence[Item]:
     as_batch = EVENT_TYPES.get(bare_type(content_type))
     if as_batch is not None:
         return read_cloud_events(body, as_batch=as_batch, limit=limit)
-    return read_events(body, as_lines=holds_lines(content_type), limit=limit, now=utc_now())
+    as_lines = holds_lines(content_type)
+    events = read_events(body, as_lines=as_lines, limit=limit, now=utc_now())
+    counts = [] if as_lines else read_counts(body)
+    return [*events, *counts] if counts else events
 
 
 async def _show_error(request: Request, error: Exception) -> Response:
@@ -161,7 +168,15 @@ async def _show_error(request: Request, error: Exception) -> Response:
         error = CowpathError(f"{type(error).__name__}: {error}")
     wait_s = error.retry_after_s if isinstance(error, Overloaded | RateLimited) else 1
     retry = {"Retry-After": str(wait_s)} if error.http_status in (429, 503) else {}
-    return json_answer(error.document(), status=error.http_status, headers=retry)
+    return _as_document(request, error, status=error.http_status, headers=retry)
+
+
+def _as_document(request: Request, error: CowpathError, *, status: int, headers: dict[str, str]) -> Response:
+    """The error in the words of whoever asks: exporters read google.rpc.Status."""
+    if not speaks_otlp(request.url.path):
+        return json_answer(error.document(), status=status, headers=headers)
+    body, media_type = error_body(error, status, request.headers.get("content-type", ""))
+    return Response(body, status, headers, media_type=media_type)
 
 
 async def _show_invalid(request: Request, error: Exception) -> Response:
@@ -174,13 +189,11 @@ async def _show_http(request: Request, error: Exception) -> Response:
     """No such path or method, in the same form as every other error."""
     if not isinstance(error, HTTPException):
         raise error
-    document = InputError(
-        f"{request.method} {request.url.path}: {error.detail}", suggestions=["GET /openapi.json"]
-    ).document()
+    problem = InputError(f"{request.method} {request.url.path}: {error.detail}", suggestions=["GET /openapi.json"])
     headers = dict(error.headers or {})
     if error.status_code == 405:
         headers["Allow"] = ", ".join(_methods_of(request))
-    return json_answer(document, status=error.status_code, headers=headers)
+    return _as_document(request, problem, status=error.status_code, headers=headers)
 
 
 def _methods_of(request: Request) -> list[str]:

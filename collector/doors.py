@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from collector.access.keys import local_key
+from collector.counted import Counted, Item
 from collector.erase import erase, erase_older
 from collector.erased import Kind
 from collector.lock import Holder, busy, running
@@ -31,7 +32,7 @@ PATIENCE_S = 30.0
 class Door(Protocol):
     """Where importers and the miner send."""
 
-    def send(self, events: Sequence[Event | Rejected]) -> Receipt: ...
+    def send(self, events: Sequence[Item]) -> Receipt: ...
 
     def publish(self) -> None: ...
 
@@ -47,7 +48,7 @@ def open_door(settings: Settings) -> Iterator[Door]:
     if holder:
         yield HttpDoor(holder.url, key=key_of(settings))
     else:
-        with Collector(replace(settings, publish_every_s=0)) as collector:
+        with Collector(replace(settings, publish_every_s=0, quack_port=0)) as collector:
             yield LocalDoor(collector)
 
 
@@ -62,7 +63,7 @@ class LocalDoor:
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
 
-    def send(self, events: Sequence[Event | Rejected]) -> Receipt:
+    def send(self, events: Sequence[Item]) -> Receipt:
         """Store, and wait until the drain has said which were repeats."""
         before = self._collector.drain.duplicates
         receipt = self._collector.take_in(events)
@@ -89,12 +90,14 @@ class HttpDoor:
         self.url = url
         self._key = key
 
-    def send(self, events: Sequence[Event | Rejected]) -> Receipt:
+    def send(self, events: Sequence[Item]) -> Receipt:
+        counted = [item for item in events if isinstance(item, Counted)]
         body = msgspec.json.encode(
             {
                 "schema_version": 1,
                 "events": [_as_sent(item) for item in events if isinstance(item, Event)],
                 "rejected": [item for item in events if isinstance(item, Rejected)],
+                **({"counted": counted} if counted else {}),
             }
         )
         return msgspec.convert(self._patiently("POST", "/v1/events", body), Receipt)

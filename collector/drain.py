@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ from msgspec.structs import astuple
 
 from collector.completions import COLUMNS as COMPLETION_COLUMNS
 from collector.completions import Original, add_earlier, completions, originals_of
+from collector.counted import Counted
 from collector.erased import Erased
 from collector.journal import Journal
 from collector.known_ids import Hashes, KnownIds
@@ -77,6 +78,26 @@ REJECTED_COLUMNS = pa.schema(
     ]
 )
 
+COUNTED_COLUMNS = pa.schema(
+    [
+        ("count_id", pa.string()),
+        ("series", pa.string()),
+        ("skill", pa.string()),
+        ("n", pa.int64()),
+        ("cumulative", pa.bool_()),
+        ("began_at", STAMP),
+        ("counted_at", STAMP),
+        ("stored_at", STAMP),
+        ("trigger", pa.string()),
+        ("outcome", pa.string()),
+        ("actor", pa.string()),
+        ("agent", pa.string()),
+        ("agent_version", pa.string()),
+        ("source", pa.string()),
+        ("arrival", pa.int64()),
+    ]
+)
+
 
 Arrived = Sequence[tuple[int, Event]]
 """Events with their places in the journal."""
@@ -90,6 +111,7 @@ class Kept:
 
     stored: int = 0
     completed: int = 0
+    counted: int = 0
     hashes: Hashes = field(default_factory=lambda: NO_HASHES)
 
 
@@ -113,7 +135,7 @@ class Drain:
         self._deadline: float | None = None
         self._moved = threading.Condition()
         # pyarrow imports more at its first table; a signal in the middle of that import would leave this thread stuck
-        event_table(()), rejected_table(())
+        event_table(()), rejected_table(()), counted_table(())
         self._thread = threading.Thread(target=self._run, name="cowpath-drain", daemon=True)
         self._thread.start()
 
@@ -191,6 +213,7 @@ class Drain:
         if self._erased:
             # Acknowledged before its subject was erased, or journalled in the same moment.
             batch.events = [(arrival, event) for arrival, event in batch.events if not self._erased.of_event(event)]
+            batch.counted = [(arrival, count) for arrival, count in batch.counted if not self._erased.of_event(count)]
         if batch.end <= self.position:
             # Segments up to ``end`` are gone; nothing is left to move there.
             batch.end = end
@@ -199,7 +222,7 @@ class Drain:
         kept = insert(self._store, batch, self._known)
         self.stored += kept.stored
         self.completed += kept.completed
-        self.duplicates += len(batch.events) - kept.stored
+        self.duplicates += len(batch.events) - kept.stored + len(batch.counted) - kept.counted
         self.broken += batch.broken
         with self._moved:
             self.position = batch.end
@@ -221,12 +244,22 @@ def insert(store: Store, batch: Batch, known: KnownIds) -> Kept:
     with store.transaction():
         if batch.events:
             kept = _keep_events(store, batch.events, known)
+        if batch.counted:
+            kept = replace(kept, counted=_keep_counts(store, batch.counted))
         if batch.rejected:
             with store.visible("rejected_batch", rejected_table(batch.rejected)):
                 store.run("drain/rejected")
         store.run("drain/position", segment=batch.end.segment, offset=batch.end.offset)
     known.add(kept.hashes)
     return kept
+
+
+def _keep_counts(store: Store, counts: Sequence[tuple[int, Counted]]) -> int:
+    """Insert the new ones; how many that were."""
+    with store.visible("counted_batch", counted_table(counts)):
+        store.run("drain/counted")
+    ((new,),) = store.rows("select count(*) from counted where arrival >= $first", {"first": counts[0][0]})
+    return int(new)
 
 
 def _keep_events(store: Store, events: Arrived, known: KnownIds) -> Kept:
@@ -237,7 +270,7 @@ def _keep_events(store: Store, events: Arrived, known: KnownIds) -> Kept:
     _add(store, table.filter(pa.array(~seen)) if seen.any() else table)
     repeats = [events[place] for place in np.flatnonzero(seen).tolist()]
     if not repeats:
-        return Kept(len(events), 0, hashes)
+        return Kept(len(events), hashes=hashes)
     originals = _originals(store, repeats)
     strangers = list(
         {e.event_id: (arrival, e) for arrival, e in reversed(repeats) if e.event_id not in originals}.values()
@@ -250,7 +283,7 @@ def _keep_events(store: Store, events: Arrived, known: KnownIds) -> Kept:
     if rows:
         with store.visible("completion_batch", pa.Table.from_pylist(_naively(rows), schema=COMPLETION_COLUMNS)):
             store.run("drain/completions")
-    return Kept(len(events) - len(repeats) + len(strangers), len(rows), hashes[~seen])
+    return Kept(len(events) - len(repeats) + len(strangers), len(rows), hashes=hashes[~seen])
 
 
 def _add(store: Store, fresh: pa.Table) -> None:
@@ -325,6 +358,12 @@ def rejected_table(rejected: Sequence[tuple[int, Rejected]]) -> pa.Table:
     """Dead letters as the table's columns."""
     columns = _columns_of([letter for _, letter in rejected], Rejected)
     return pa.table(columns | {"arrival": [arrival for arrival, _ in rejected]}, REJECTED_COLUMNS)
+
+
+def counted_table(counted: Sequence[tuple[int, Counted]]) -> pa.Table:
+    """Counts as the table's columns."""
+    columns = _columns_of([count for _, count in counted], Counted)
+    return pa.table(columns | {"arrival": [arrival for arrival, _ in counted]}, COUNTED_COLUMNS)
 
 
 def _columns_of(items: Sequence[msgspec.Struct], kind: type[msgspec.Struct]) -> dict[str, Sequence[Any]]:

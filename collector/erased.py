@@ -12,6 +12,7 @@ from typing import Literal
 
 import msgspec
 
+from collector.counted import Counted, Item
 from collector.private import hashed_actor
 from cowpath.event import Event, Rejected, utc_now
 from cowpath.home import Home
@@ -74,8 +75,9 @@ class Erased:
     def has(self, kind: Kind, value: str | None) -> bool:
         return bool(value and self._subjects) and self.subject(kind, value or "") in self._subjects
 
-    def of_event(self, event: Event) -> bool:
-        return self.has("session", event.session_id) or self.has("actor", event.actor)
+    def of_event(self, event: Event | Counted) -> bool:
+        """Whether an event, or a count, which knows no session, is of an erased subject."""
+        return self.has("actor", event.actor) or (isinstance(event, Event) and self.has("session", event.session_id))
 
     def names(self, text: str) -> bool:
         """Whether a string in this JSON, or in what is left of it, is an erased session or actor."""
@@ -83,7 +85,7 @@ class Erased:
             self.has("session", value) or self.has("actor", value) for value in map(_decoded, _STRING.findall(text))
         )
 
-    def checked(self, item: Event | Rejected) -> Event | Rejected:
+    def checked(self, item: Item) -> Item:
         """The item, or its refusal without a word of what it said."""
         if not self._subjects:
             return item

@@ -16,9 +16,8 @@ THREAD_BYTES = 256 * 1024
 """A larger body is read on another thread, so that small requests do not wait for it."""
 
 
-async def body_of(request: Request) -> bytes:
+async def body_of(request: Request, *, limit: int) -> bytes:
     """The raw body; refused as soon as it is known to be too large."""
-    limit = settings_of(request).max_body_bytes
     if int(request.headers.get("content-length") or 0) > limit:
         raise too_large(limit)
     chunks, size = [], 0
@@ -30,12 +29,13 @@ async def body_of(request: Request) -> bytes:
     return b"".join(chunks)
 
 
-async def plain_body_of(request: Request) -> bytes:
-    """The body without its content encoding; the limit holds before and after."""
-    body, encoding = await body_of(request), request.headers.get("content-encoding", "")
+async def plain_body_of(request: Request, *, limit: int | None = None) -> bytes:
+    """The body without its content encoding; the limit, by default ``max_body_bytes``, holds before and after."""
+    limit = limit or settings_of(request).max_body_bytes
+    body, encoding = await body_of(request, limit=limit), request.headers.get("content-encoding", "")
     if not encoding:
         return body
-    return await asyncio.to_thread(unpacked, body, encoding, limit=settings_of(request).max_body_bytes)
+    return await asyncio.to_thread(unpacked, body, encoding, limit=limit)
 
 
 def settings_of(request: Request) -> Settings:

@@ -25,6 +25,20 @@ def typed_about(agent: str, session_id: str, command: str, at: datetime) -> str:
     return derived_id(f"{agent}-slash", session_id, command, int(at.timestamp()) // BUCKET_S)
 
 
+def claude_seen(session_id: str, prompt_id: str, occasion: object, skill: str) -> str:
+    """A skill_activated record of Claude Code, which does not say which call it saw.
+
+    ``occasion`` is its event.sequence, else its time. The sequence alone is not enough: it begins again with each
+    process, and a resumed session keeps its id.
+    """
+    return derived_id("claude-seen", session_id, prompt_id, occasion, skill)
+
+
+def span(trace_id: str, span_id: str, skill: str) -> str:
+    """A call that only its span names."""
+    return derived_id("span", trace_id, span_id, skill)
+
+
 def tool_call(agent: str, session_id: str, call_id: str, skill: str) -> str:
     """A call in an agent whose call ids are its session's own; one command may read several skills."""
     return derived_id(agent, session_id, call_id, skill)

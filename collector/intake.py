@@ -9,6 +9,7 @@ from typing import get_args
 
 import msgspec
 
+from collector.counted import Counted, Item
 from collector.native import MAX_TEXT
 from collector.private import hashed_actor, without_private
 from cowpath.event import Event, Kind, Rejected
@@ -34,11 +35,13 @@ TEXTS = ("event_id", "session_id", "skill", "stream_id", "kind", "batch_id", "ag
 Check = Callable[[Event], "Event | Rejected"]
 
 
-def admit(item: Event | Rejected, *, secret: bytes, now: datetime) -> Event | Rejected:
+def admit(item: Item, *, secret: bytes, now: datetime) -> Item:
     """The item as it is kept: stamped with our clock, its actor hashed, checked, with an id."""
     if isinstance(item, Rejected):
         return _bounded(item, now)
     actor = hashed_actor(item.actor, secret) if item.actor else None
+    if isinstance(item, Counted):
+        return countable(msgspec.structs.replace(item, stored_at=now, actor=actor))
     checked = take_in(msgspec.structs.replace(item, stored_at=now, actor=actor))
     if isinstance(checked, Event) and not checked.event_id:
         return msgspec.structs.replace(checked, event_id=str(uuid.uuid4()))
@@ -100,6 +103,31 @@ def named_skill(event: Event) -> Event | Rejected:
 def kept_apart(event: Event) -> Event | Rejected:
     """What ``cowpath doctor`` sends is kept, to be read back, but never a call."""
     return msgspec.structs.replace(event, kind="outcome") if event.skill == TEST_SKILL else event
+
+
+def countable(count: Counted) -> Counted | Rejected:
+    """A count of a skill that has a name, by a source whose words are short."""
+    words = (count.skill, count.count_id, count.series, count.agent, count.agent_version, count.source)
+    code, message = "", ""
+    if not count.skill.strip():
+        code, message = "missing_field", "a count needs the skill that it counts"
+    elif count.skill in UNNAMED:
+        code, message = "unnamed_skill", f"{count.skill!r} is a placeholder, not a skill"
+    elif any(word and len(word) > MAX_TEXT for word in words):
+        code, message = "too_long", f"a name or id of a count is longer than {MAX_TEXT} characters"
+    if not code:
+        return count
+    field = "count" if code == "too_long" else "skill_id"
+    body = msgspec.json.encode(count).decode()[:MAX_DEAD_LETTER]
+    return Rejected(
+        code=code,
+        field=field,
+        message=message,
+        event_id=count.count_id[:MAX_TEXT] or None,
+        source=count.source[:MAX_TEXT],
+        stored_at=count.stored_at,
+        body=body,
+    )
 
 
 def plausible_clock(event: Event) -> Event | Rejected:

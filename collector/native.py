@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from collector.counted import Counted
 from cowpath.event import Kind, Outcome, Rejected, Trigger
 
 MAX_TEXT = 256
@@ -57,12 +58,20 @@ class ExactEvent(NativeEvent, forbid_unknown_fields=True):
 
 
 class NativeBatch(msgspec.Struct, kw_only=True):
-    """Many events in one request. ``rejected`` are items the sender refused itself: kept as dead letters."""
+    """Many events in one request. ``rejected`` are items the sender refused itself: kept as dead letters.
+    ``counted`` are uses by agents that count them and know no session."""
 
     events: list[NativeEvent]
     schema_version: int | None = None
     sent_at: Moment = None
     rejected: list[Rejected] = []
+    counted: list[Counted] = []
+
+
+class CountedBatch(msgspec.Struct):
+    """The counts of a batch."""
+
+    counted: list[Counted] = []
 
 
 class UnreadBatch(msgspec.Struct):

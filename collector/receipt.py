@@ -8,7 +8,8 @@ from threading import Lock
 
 import msgspec
 
-from cowpath.event import Event, Rejected
+from collector.counted import Item
+from cowpath.event import Rejected
 
 MAX_ERRORS = 1_000
 """More refused items than this are counted but not listed; all of them are dead letters."""
@@ -35,7 +36,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     generated_ids: int = 0
 
 
-def errors_of(items: Sequence[Event | Rejected]) -> tuple[ItemError, ...]:
+def errors_of(items: Sequence[Item]) -> tuple[ItemError, ...]:
     """The refused items among these, in order."""
     refused = ((place, item) for place, item in enumerate(items) if isinstance(item, Rejected))
     return tuple(_error(place, item) for place, item in islice(refused, MAX_ERRORS))

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from collector.counted import Counted, Item
 from cowpath.event import Event, Rejected
 
 log = logging.getLogger("cowpath.collector")
@@ -34,17 +35,18 @@ class Position(NamedTuple):
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One line: an event that was taken in, or a dead letter."""
+    """One line: an event that was taken in, a count, or a dead letter."""
 
     event: Event | None = None
     rejected: Rejected | None = None
+    counted: Counted | None = None
 
 
 class Lines(NamedTuple):
     """Whole lines to be written, and what they say: the items with the length of each one's line."""
 
     data: bytes
-    items: Sequence[Event | Rejected] = ()
+    items: Sequence[Item] = ()
     lengths: Sequence[int] = ()
 
 
@@ -54,15 +56,18 @@ class Batch:
 
     events: list[tuple[int, Event]] = field(default_factory=list)
     rejected: list[tuple[int, Rejected]] = field(default_factory=list)
+    counted: list[tuple[int, Counted]] = field(default_factory=list)
     broken: int = 0
     end: Position = field(default_factory=Position)
 
     def __len__(self) -> int:
-        return len(self.events) + len(self.rejected)
+        return len(self.events) + len(self.rejected) + len(self.counted)
 
-    def add(self, arrival: int, item: Event | Rejected) -> None:
+    def add(self, arrival: int, item: Item) -> None:
         if isinstance(item, Event):
             self.events.append((arrival, item))
+        elif isinstance(item, Counted):
+            self.counted.append((arrival, item))
         else:
             self.rejected.append((arrival, item))
 
@@ -71,11 +76,16 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(Record)
 
 
-def encode(items: Sequence[Event | Rejected]) -> Lines:
+def encode(items: Sequence[Item]) -> Lines:
     """The lines of these items."""
-    records = (Record(event=item) if isinstance(item, Event) else Record(rejected=item) for item in items)
-    lines = [b"%08x %b\n" % (zlib.crc32(body), body) for body in map(_encoder.encode, records)]
+    lines = [b"%08x %b\n" % (zlib.crc32(body), body) for body in map(_encoder.encode, map(_record, items))]
     return Lines(b"".join(lines), items, [len(line) for line in lines])
+
+
+def _record(item: Item) -> Record:
+    if isinstance(item, Event):
+        return Record(event=item)
+    return Record(counted=item) if isinstance(item, Counted) else Record(rejected=item)
 
 
 def read(folder: Path, start: Position, end: Position, *, limit: int) -> Batch:
@@ -107,7 +117,7 @@ def _add(folder: Path, position: Position, line: bytes, batch: Batch) -> None:
     if record is None:
         batch.broken += 1
         keep_aside(folder, position, line)
-    elif item := record.event or record.rejected:
+    elif item := record.event or record.rejected or record.counted:
         batch.add(position.arrival, item)
 
 

@@ -18,6 +18,7 @@ from collector import status
 from collector.analysts.live import LiveViews
 from collector.analysts.numbers import Durations
 from collector.analysts.quack import Quack
+from collector.counted import Counted, Item
 from collector.drain import Drain, drained_position
 from collector.erase import erase_older, finish
 from collector.erased import Erased
@@ -92,13 +93,13 @@ class Collector:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def take_in(self, items: Sequence[Event | Rejected]) -> Receipt:
+    def take_in(self, items: Sequence[Item]) -> Receipt:
         """Check and store; returns when everything the receipt counts is on disk."""
         receipt, on_disk = self._append(items)
         on_disk.result()
         return receipt
 
-    async def take_in_async(self, items: Sequence[Event | Rejected]) -> Receipt:
+    async def take_in_async(self, items: Sequence[Item]) -> Receipt:
         """The same for an event loop, which goes on while the disk is busy."""
         receipt, on_disk = self._append(items)
         await self._awaitable(on_disk)
@@ -256,13 +257,13 @@ class Collector:
         self._close_store()
         self.lock.release()
 
-    def _append(self, items: Sequence[Event | Rejected]) -> tuple[Receipt, Future[None]]:
+    def _append(self, items: Sequence[Item]) -> tuple[Receipt, Future[None]]:
         if self._recent_backlog() > self.settings.max_backlog_bytes:
             raise Overloaded(f"{_too_far_behind(self._backlog)}; nothing of this was stored")
         now = utc_now()
         admitted = [self.erased.checked(admit(item, secret=self._secret, now=now)) for item in items]
         on_disk = self.journal.append(encode(admitted))
-        event_ids = [item.event_id for item in admitted if isinstance(item, Event)]
+        event_ids = [_id_of(item) for item in admitted if not isinstance(item, Rejected)]
         duplicates = self._recent.add(event_ids)
         receipt = Receipt(
             accepted=len(event_ids) - duplicates,
@@ -317,8 +318,12 @@ class Collector:
         return self.journal.end, [(f.name, f.stat().st_mtime_ns) for f in files if f.exists()]
 
 
-def _got_an_id(item: Event | Rejected, kept: Event | Rejected) -> bool:
-    return isinstance(kept, Event) and not item.event_id
+def _id_of(item: Event | Counted) -> str:
+    return item.event_id if isinstance(item, Event) else item.count_id
+
+
+def _got_an_id(item: Item, kept: Item) -> bool:
+    return isinstance(item, Event) and isinstance(kept, Event) and not item.event_id
 
 
 def _too_far_behind(backlog: int) -> str:

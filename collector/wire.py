@@ -14,8 +14,9 @@ from typing import Any, TypeVar, cast, get_args
 
 import msgspec
 
+from collector.counted import Counted
 from collector.loose import Unusable, moment_of, number_of, text_of, utc_of, whole_of
-from collector.native import MAX_TEXT, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
+from collector.native import MAX_TEXT, CountedBatch, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
 from collector.private import without_private
 from collector.skew import with_skew
 from cowpath.errors import InputError, TooLarge
@@ -55,6 +56,16 @@ def read_events(body: bytes, *, as_lines: bool, limit: int, now: datetime | None
     raws, refused, sent_at = _split(body)
     items = [*map(_read_item, _within(limit, raws)), *_within(limit, refused)]
     return with_skew(items, sent_at, now=now)
+
+
+def read_counts(body: bytes) -> list[Counted]:
+    """The counts of a batch that was read for its events before. InputError where they are none."""
+    if b'"counted"' not in body or body.lstrip()[:1] != b"{":
+        return []
+    try:
+        return msgspec.json.decode(body, type=CountedBatch).counted
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"counted is a list of counts: {error}; see GET /openapi.json") from None
 
 
 def _within(limit: int, items: list[T]) -> list[T]:

@@ -6,6 +6,7 @@
     │   ├── BadFile         422  exit 82   a file that cannot be read as what it should be
     │   ├── TooLarge        413  exit 83   a body, batch or text over its limit
     │   ├── UnsupportedMedia 415 exit 84   a content type or encoding we do not take
+    │   ├── Undecodable     400  exit 87   a body that is not the OTLP it says it is
     │   ├── QueryRefused    422  exit 85   SQL that is no query, cannot be run, or wants to write
     │   └── QueryStopped    422  exit 86   a query that took longer than it may
     ├── Unauthorized        401  exit 100   no key, or one that nobody gave out
@@ -90,6 +91,14 @@ class QueryRefused(InputError):
 class QueryStopped(InputError):
     code = "query_stopped"
     exit_code = 86
+
+
+class Undecodable(InputError):
+    """OTLP names the status: 400, so that no exporter tries the same bytes again."""
+
+    code = "undecodable"
+    http_status = 400
+    exit_code = 87
 
 
 class Unauthorized(CowpathError):

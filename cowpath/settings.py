@@ -21,6 +21,7 @@ HELP: dict[str, str] = {
     "key": "key that clients and hooks send along; empty: none",
     "publish_every_s": "seconds between two publications of usage.duckdb; 0 switches the schedule off",
     "max_body_bytes": "largest request body, before and after decompression",
+    "max_otlp_bytes": "largest OTLP request, before and after decompression",
     "max_batch_events": "most events in one request",
     "max_pending_bytes": "bytes that may wait for the journal before new requests get 503",
     "max_backlog_bytes": "acknowledged bytes that may wait for live.duckdb before new requests get 503",
@@ -48,6 +49,7 @@ class Settings:
     key: str = ""
     publish_every_s: float = 30.0
     max_body_bytes: int = 16 * 2**20
+    max_otlp_bytes: int = 64 * 2**20
     max_batch_events: int = 10_000
     max_pending_bytes: int = 64 * 2**20
     max_backlog_bytes: int = 2**30

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from collector.access.keys import Keyring
 from collector.access.limits import Limits
 from collector.access.scopes import scope_of
+from collector.otlp.answer import error_body, speaks_otlp
 from cowpath.errors import BadFile, CowpathError, Forbidden, RateLimited, StoreDamaged, Unauthorized
 
 
@@ -33,7 +34,7 @@ class Guard:
             try:
                 self.check(scope["method"], scope["path"], _headers(scope))
             except CowpathError as error:
-                await _answer(send, error)
+                await _answer(scope, send, error)
                 return
         await self._app(scope, receive, send)
 
@@ -100,9 +101,11 @@ def _headers(scope: Scope) -> dict[str, str]:
 CHALLENGES = {401: 'Bearer realm="cowpath"', 403: 'Bearer realm="cowpath", error="insufficient_scope"'}
 
 
-async def _answer(send: Send, error: CowpathError) -> None:
-    body = msgspec.json.encode(error.document())
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+async def _answer(scope: Scope, send: Send, error: CowpathError) -> None:
+    body, media_type = msgspec.json.encode(error.document()), "application/json"
+    if speaks_otlp(scope["path"]):
+        body, media_type = error_body(error, error.http_status, _headers(scope).get("content-type", ""))
+    headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
     if error.http_status in CHALLENGES:
         headers.append((b"www-authenticate", CHALLENGES[error.http_status].encode()))
     if error.http_status in (429, 503):

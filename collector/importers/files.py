@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from collector.counted import Item
 from collector.importers.seen import Seen
 from collector.importers.shipment import Shipment, Sink
 from cowpath.errors import BadFile
-from cowpath.event import Event, Rejected
 from cowpath.home import Home
 
 Progress = Callable[[Sequence[Path]], Iterable[Path]]
 """Hands the files on, one after the other, and may show how far it is."""
 
-Read = Callable[[Path], Iterable[Event | Rejected]]
+Read = Callable[[Path], Iterable[Item]]
 """A file -> what it tells. A file that is being written is read as far as it is whole; it comes again when it grows."""
 
 

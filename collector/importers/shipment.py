@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from collector.counted import Counted, Item
 from collector.receipt import Receipt
-from cowpath.event import Event, Rejected
+from cowpath.event import Event
 
 BATCH_EVENTS = 5_000
 
@@ -15,7 +16,7 @@ BATCH_EVENTS = 5_000
 class Sink(Protocol):
     """Where events go: the running collector's door, or a collector opened for this."""
 
-    def send(self, events: Sequence[Event | Rejected], /) -> Receipt: ...
+    def send(self, events: Sequence[Item], /) -> Receipt: ...
 
 
 class Shipment:
@@ -24,20 +25,22 @@ class Shipment:
     def __init__(self, sink: Sink, *, batch_events: int = BATCH_EVENTS) -> None:
         self._sink = sink
         self._batch_events = batch_events
-        self._waiting: list[Event | Rejected] = []
-        self._calls = 0
+        self._waiting: list[Item] = []
+        self._calls = self._counted = 0
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._sessions: set[str] = set()
         self._streams: set[tuple[str, str]] = set()
         self._skills: set[str] = set()
 
-    def add(self, item: Event | Rejected) -> None:
+    def add(self, item: Item) -> None:
         if isinstance(item, Event):
             self._calls += 1
             self._sessions.add(item.session_id)
             self._streams.add((item.session_id, item.stream_id))
             self._skills.add(item.skill)
+        elif isinstance(item, Counted):
+            self._counted += 1
         self._waiting.append(item)
         if len(self._waiting) >= self._batch_events:
             self.send()
@@ -64,4 +67,5 @@ class Shipment:
             "skills": len(self._skills),
             "sessions": len(self._sessions),
             "streams": len(self._streams),
+            **({"counts": self._counted} if self._counted else {}),
         }

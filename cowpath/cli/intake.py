@@ -104,6 +104,17 @@ def gemini(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
 
 @import_.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@with_home
+@with_json
+def otlp(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+    """Import OTLP files: requests in JSON, one a line, as the OpenTelemetry Collector's file exporter writes them."""
+    from collector.importers.otlp import import_otlp
+
+    _import(partial(import_otlp, paths), "files", home, as_json=as_json)
+
+
+@import_.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--include", multiple=True, type=click.Choice(["tools"]), help="Also take ordinary tools, as tool:NAME.")
 @with_home
 @with_json

@@ -14,12 +14,13 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from collector.counted import Item
 from collector.importers.claude import EVERYTHING, import_claude, owned
 from collector.importers.transcript import read_transcript
 from collector.receipt import Receipt
 from cowpath.cli import main
 from cowpath.errors import BadFile
-from cowpath.event import Event, Rejected, derived_id
+from cowpath.event import Event, derived_id
 from cowpath.home import Home
 from cowpath.store import Store
 
@@ -30,7 +31,7 @@ class Door:
     def __init__(self) -> None:
         self.events: dict[str, Event] = {}
 
-    def send(self, events: Sequence[Event | Rejected]) -> Receipt:
+    def send(self, events: Sequence[Item]) -> Receipt:
         new = {e.event_id: e for e in events if isinstance(e, Event) and e.event_id not in self.events}
         self.events |= new
         return Receipt(accepted=len(new), duplicates=len(events) - len(new))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from collector.counted import Item
 from collector.doors import LocalDoor
 from collector.hooks.codex import read as codex_hook
 from collector.hooks.payload import Known
@@ -31,9 +32,9 @@ class Kept:
     """A sink that keeps what it is given."""
 
     def __init__(self) -> None:
-        self.items: list[Event | Rejected] = []
+        self.items: list[Item] = []
 
-    def send(self, events: Sequence[Event | Rejected]) -> Receipt:
+    def send(self, events: Sequence[Item]) -> Receipt:
         self.items += events
         return Receipt(accepted=len(events))
 
@@ -290,7 +291,7 @@ def test_a_csv_row_that_is_wrong_costs_only_itself() -> None:
     sink = Kept()
     document = csv.import_csv(["session_id,skill_id\n", "s1,a\n", "s1,b,c\n", "s1,\n", "s1,d\n"], sink, columns={})
 
-    kinds = [item.skill if isinstance(item, Event) else item.code for item in sink.items]
+    kinds = [item.skill if not isinstance(item, Rejected) else item.code for item in sink.items]
     assert kinds == ["a", "not_an_object", "", "d"]  # the third is refused by the intake: it names no skill
     assert document["calls"] == 3
 

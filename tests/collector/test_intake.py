@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from collector.counted import Item
 from collector.body import holds_lines, unpacked
 from collector.intake import CHECKS, admit
 from collector.wire import read_events
@@ -20,7 +21,7 @@ from cowpath.event import Event, Rejected
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 
-def taken(body: object, *, as_lines: bool = False, limit: int = 100) -> list[Event | Rejected]:
+def taken(body: object, *, as_lines: bool = False, limit: int = 100) -> list[Item]:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     return [admit(item, secret=b"key", now=NOW) for item in read_events(raw, as_lines=as_lines, limit=limit)]
 
