@@ -1,7 +1,8 @@
 -- text of a query -> refusal: why it may not run beside the writer, null where it may; DuckDB's own parser reads it
 -- `bare`: whether a table may be named without its database, because that is where the query runs. Elsewhere a bare
 -- name is only one that WITH gives, and WITH may give none that also is a table there: which is meant cannot be told.
--- Only SELECT can be serialized; a table function that is not listed could read files or stop the server.
+-- Only SELECT can be serialized; a table function that is not listed could read files or stop the server. Quack's own
+-- questions to us (cowpath_quack_...) run queries themselves, a row at a time, and no timer would end that.
 create or replace macro analysts.main.refusal(sql, bare) as (
     with parsed as (
         select json_serialize_sql(cast(sql as text)) as tree
@@ -14,6 +15,9 @@ create or replace macro analysts.main.refusal(sql, bare) as (
             json_extract_string(tree, '$..schema_name') as schemas,
             json_extract_string(tree, '$..catalog_name') as catalogs,
             json_extract_string(tree, '$..function.function_name') as functions,
+            list_filter(
+                json_extract_string(tree, '$..function_name'), lambda f: starts_with(lower(f), 'cowpath_')
+            ) as ours,
             json_extract_string(tree, '$..cte_map.map[*].key') as given,
             (select list(name) from analysts.base.taken) as taken,
             json_extract_string(tree, '$..type') as types
@@ -27,6 +31,7 @@ create or replace macro analysts.main.refusal(sql, bare) as (
         select
             problem,
             statements,
+            ours,
             list_filter(
                 functions,
                 lambda f: lower(f) not in (
@@ -54,6 +59,7 @@ create or replace macro analysts.main.refusal(sql, bare) as (
         case
             when problem is not null then problem
             when statements is distinct from 1 then 'exactly one statement is taken'
+            when len(ours) > 0 then 'the function ' || ours[1] || ' is not open to queries'
             when len(foreign_functions) > 0 then 'the table function ' || foreign_functions[1] || ' is not open to queries'
             when len(foreign_tables) > 0
                 then 'the table ' || concat_ws(

@@ -15,9 +15,10 @@ import pytest
 
 from collector.access.keys import add_key, make_local_key, revoke_key
 from collector.analysts.quack import Quack, Readers
+from collector.doors import open_door
 from collector.erase import erase
 from collector.service import Collector
-from cowpath.errors import InputError, RateLimited, Unauthorized
+from cowpath.errors import InputError, QueryRefused, RateLimited, Unauthorized
 from cowpath.event import Event
 from cowpath.home import Home
 from cowpath.settings import Settings
@@ -71,6 +72,7 @@ REFUSED = {
     ),
     "stopping the server": "select * from quack_stop('quack:localhost')",
     "who else is connected": "select * from quack_active_connections()",
+    "quack's questions to us": "select cowpath_quack_authorization('c', 'select 1') from analysts.events",
     "more rows than are answered": "select a.event_id from analysts.events as a, analysts.events as b",
     "longer than it may take": (
         "select sum(hash(a.event_id, b.event_id, c.event_id, d.event_id, e.event_id)) from analysts.events as a, "
@@ -86,6 +88,22 @@ def test_what_the_endpoint_would_not_answer_does_not_run(filled: Collector) -> N
         *["Invalid Input Error: Authorization failed"] * len(REFUSED),
         "[(100,)]",
     ]
+
+
+@pytest.mark.parametrize(
+    "function",
+    ["cowpath_quack_authorization('c', 'select 1')", "system.main.Cowpath_Quack_authentication('c', 'key', '')"],
+)
+def test_the_endpoint_too_does_not_let_quacks_questions_be_asked(function: str, filled: Collector) -> None:
+    """They run queries themselves, and no timer ends them."""
+    with pytest.raises(QueryRefused, match="not open to queries"):
+        filled.live.query(f"select list_transform([1], lambda n: {function}) from events", limit=1, timeout_s=1)
+
+
+def test_a_command_that_opens_the_store_for_a_moment_serves_no_quack(settings: Settings) -> None:
+    with open_door(settings) as door, socket.socket() as free:
+        door.publish()
+        free.bind(("127.0.0.1", settings.quack_port))
 
 
 def test_a_key_that_may_read_opens_it_and_others_do_not(filled: Collector) -> None:
