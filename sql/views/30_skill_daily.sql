@@ -1,7 +1,17 @@
--- skill_calls -> skill_daily: use of each skill by UTC day
+-- skill_calls, session_clocks -> skill_daily: use of each skill by UTC day
+-- An agent's clock that is known to be off is put right here, where only the day counts, and never where order does.
 create or replace view skill_daily as
+with dated as (
+    select
+        c.skill_id, c.session_id, c.actor, c.trigger, c.outcome, c.duration_ms,
+        cast(
+            case when c.clock = 'ok' then c.called_at + to_seconds(coalesce(k.skew_s, 0)) else c.stored_at end as date
+        ) as day
+    from skill_calls as c
+    left join session_clocks as k on k.session_id = c.session_id
+)
 select
-    cast(happened_at as date) as day,
+    day,
     skill_id,
     count(*) as calls,
     count(distinct session_id) as sessions,
@@ -10,5 +20,5 @@ select
     count(*) filter (where outcome = 'ok') as ok_calls,
     count(*) filter (where outcome in ('error', 'denied')) as failed_calls,
     median(duration_ms) as median_duration_ms
-from skill_calls
+from dated
 group by day, skill_id;

@@ -42,8 +42,8 @@ def view_names() -> list[str]:
 
 def test_every_documented_view_is_there() -> None:
     assert sorted(view_names()) == [
-        "coverage_by_source", "edge_evidence", "edges_current", "rejected_by_reason", "sessions", "skill_calls",
-        "skill_counts", "skill_daily", "transitions", "unnamed_calls",
+        "coverage_by_source", "edge_evidence", "edges_current", "rejected_by_reason", "session_clocks", "sessions",
+        "skill_calls", "skill_counts", "skill_daily", "transitions", "unnamed_calls",
     ]  # fmt: skip
 
 
