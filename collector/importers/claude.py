@@ -50,16 +50,22 @@ def import_claude(
     for file in progress(changed):
         seen.note(file)
         transcripts.append(read_transcript(file))
+    told = [transcript for transcript in transcripts if transcript.rows]
+    if files == changed == [path.expanduser()] and not told and files[0].stat().st_size:
+        raise BadFile(f"{path} has no row of a Claude Code transcript; name one, or the folder that holds them")
     calls = owned(transcripts)
     shipment = Shipment(sink)
     for event in events(calls, sorts, seen.typed):
         shipment.add(event)
     shipment.send()
+    held = Counter(n.path for n in calls if n.call.sort in sorts and n.call.name)
+    for file in changed:
+        seen.note_calls(file, held[file])
     seen.save()
-    told = [transcript for transcript in transcripts if transcript.rows]
     return {
         "files": len(files),
         "unchanged_files": len(files) - len(changed),
+        "unchanged_calls": seen.calls(set(files) - set(changed)),
         "other_files": len(transcripts) - len(told),
         **shipment.document(),
         "copied": sum(len(transcript.calls) for transcript in transcripts) - len(calls),
@@ -80,8 +86,9 @@ def transcript_files(path: Path) -> list[Path]:
 
 
 class Numbered(msgspec.Struct, frozen=True):
-    """A call with its place in its stream and the batch it was made in."""
+    """A call with its place in its stream, the batch it was made in and the transcript that owns it."""
 
+    path: Path
     call: Call
     seq: int
     batch_id: str | None
@@ -94,11 +101,16 @@ def owned(transcripts: Sequence[Transcript]) -> list[Numbered]:
     owners = _owners(ordered)
     sizes = Counter((t.path, call.message) for t in ordered for call in t.calls.values() if call.message)
     return [
-        Numbered(call, seqs[t.path, call_id], call.message.split("/")[0] if sizes[t.path, call.message] > 1 else None)
+        Numbered(t.path, call, seqs[t.path, call_id], _batch(call) if sizes[t.path, call.message] > 1 else None)
         for t in ordered
         for call_id, call in t.calls.items()
         if owners[call_id] is t
     ]
+
+
+def _batch(call: Call) -> str:
+    """The message that a call was made in, without what tells reused ids apart."""
+    return call.message.split("/")[0]
 
 
 def _seqs(ordered: Iterable[Transcript]) -> dict[tuple[Path, str], int]:

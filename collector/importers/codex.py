@@ -20,7 +20,7 @@ from collector.importers.files import Progress, import_files
 from collector.importers.reads import CONFIDENCE, skills_read
 from collector.importers.shipment import Sink
 from collector.importers.transcript import moment
-from cowpath.event import Event, Outcome, derived_id
+from cowpath.event import Event, Outcome, Rejected, derived_id
 from cowpath.home import Home
 
 SOURCE = "codex-rollout"
@@ -35,19 +35,32 @@ SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "co
 
 def import_codex(paths: Sequence[Path], sink: Sink, home: Home, *, progress: Progress = iter) -> dict[str, Any]:
     """Send the skill calls of every rollout that changed since the last import; returns the counts."""
-    return import_files(paths, PATTERNS, read_rollout, sink, home, variant="codex", progress=progress)
+    return import_files(paths, PATTERNS, read_file, sink, home, variant="codex", progress=progress)
+
+
+def read_file(path: Path) -> Sequence[Event | Rejected]:
+    """The calls of one rollout, or one rejection where a file is none."""
+    reader = _read(path)
+    if reader.whole_lines and not reader.session_id:
+        return [Rejected(code="bad_rollout", message="the file names no session of Codex", source=SOURCE)]
+    return reader.events()
 
 
 def read_rollout(path: Path) -> list[Event]:
     """The calls of one rollout, in file order. Lines that are no JSON are passed over, as a half-written last one."""
+    return _read(path).events()
+
+
+def _read(path: Path) -> _Reader:
     reader = _Reader()
     with path.open("rb") as file:
         for line in file:
+            reader.whole_lines += line.endswith(b"\n")
             row = _object(line)
             payload = row.get("payload")
             if isinstance(payload, dict):
                 reader.take(row, payload)
-    return reader.events()
+    return reader
 
 
 @dataclass
@@ -67,6 +80,7 @@ class _Reader:
     session_id: str = ""
     version: str | None = None
     batch: str = ""
+    whole_lines: int = 0
     calls: list[_Call] = field(default_factory=list)
     named: Counter[tuple[str, str]] = field(default_factory=Counter)
 

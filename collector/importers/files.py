@@ -39,11 +39,18 @@ def import_files(
     shipment = Shipment(sink)
     for file in progress(changed):
         seen.note(file)
+        before = shipment.calls
         for item in read(file):
             shipment.add(item)
+        seen.note_calls(file, shipment.calls - before)
     shipment.send()
     seen.save()
-    return {"files": len(files), "unchanged_files": len(files) - len(changed), **shipment.document()}
+    return {
+        "files": len(files),
+        "unchanged_files": len(files) - len(changed),
+        "unchanged_calls": seen.calls(set(files) - set(changed)),
+        **shipment.document(),
+    }
 
 
 def found(paths: Sequence[Path], patterns: Sequence[str]) -> list[Path]:

@@ -30,7 +30,10 @@ def import_gemini(paths: Sequence[Path], sink: Sink, home: Home, *, progress: Pr
 def read_file(path: Path) -> list[Event | Rejected]:
     """The calls of one file, whichever of the two kinds it is."""
     events: list[Event | Rejected] = []
-    for document in documents(path.read_text(encoding="utf-8", errors="replace")):
+    text = path.read_text(encoding="utf-8", errors="replace")
+    if text.strip() and "{" not in text:
+        return [Rejected(code="bad_history", message="the file has no JSON object", source="gemini-chat")]
+    for document in documents(text):
         if isinstance(document.get("messages"), list):
             events += chat_events(document)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,10 +17,14 @@ PROBE_BYTES = 4096
 
 
 class _File(msgspec.Struct, frozen=True):
-    """How a file looked when it was read: its size and a digest of its beginning and its end."""
+    """How a file looked when it was read, its size and a digest of its beginning and its end; and its calls."""
 
     size: int
     digest: str
+    calls: int = 0
+
+    def looks_like(self, other: _File) -> bool:
+        return (self.size, self.digest) == (other.size, other.digest)
 
 
 class _Record(msgspec.Struct):
@@ -50,11 +55,22 @@ class Seen:
         return self.record.typed
 
     def is_unchanged(self, file: Path) -> bool:
-        return self.record.files.get(self._key(file)) == _look(file)
+        known = self.record.files.get(self._key(file))
+        return known is not None and known.looks_like(_look(file))
 
     def note(self, file: Path) -> None:
         """Remember how a file looks; call it before reading, so that what is written meanwhile is read next time."""
         self.record.files[self._key(file)] = _look(file)
+
+    def note_calls(self, file: Path, calls: int) -> None:
+        """Remember how many calls a noted file held, to say so when it comes again."""
+        key = self._key(file)
+        self.record.files[key] = msgspec.structs.replace(self.record.files[key], calls=calls)
+
+    def calls(self, files: Iterable[Path]) -> int:
+        """How many calls these files held when they were read."""
+        known = (self.record.files.get(self._key(file)) for file in files)
+        return sum(file.calls for file in known if file)
 
     def save(self) -> None:
         write_whole(self.path, msgspec.json.encode(self.record, order="sorted"))

@@ -26,7 +26,7 @@ class Shipment:
         self._sink = sink
         self._batch_events = batch_events
         self._waiting: list[Item] = []
-        self._calls = self._counted = 0
+        self.calls = self._counted = 0
         self._counts: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._sessions: set[str] = set()
@@ -35,7 +35,7 @@ class Shipment:
 
     def add(self, item: Item) -> None:
         if isinstance(item, Event):
-            self._calls += 1
+            self.calls += 1
             self._sessions.add(item.session_id)
             self._streams.add((item.session_id, item.stream_id))
             self._skills.add(item.skill)
@@ -59,7 +59,7 @@ class Shipment:
     def document(self) -> dict[str, Any]:
         """The counts: of the ``calls`` read, each was accepted, known already, or rejected for a reason."""
         return {
-            "calls": self._calls,
+            "calls": self.calls,
             "accepted": self._counts["accepted"],
             "duplicates": self._counts["duplicates"],
             "rejected": self._counts["rejected"],

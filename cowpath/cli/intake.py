@@ -34,7 +34,7 @@ def import_() -> None:
 )
 @with_home
 @with_json
-def claude(path: Path | None, include: tuple[str, ...], home: str | None, as_json: bool) -> None:
+def claude(path: Path | None, include: tuple[str, ...], home: str | None, as_json: bool) -> int:
     """Import a person's own Claude Code history, by default ~/.claude/projects.
 
     Names, ids, times and outcomes are taken; prompts, arguments, results and paths are not.
@@ -52,7 +52,7 @@ def claude(path: Path | None, include: tuple[str, ...], home: str | None, as_jso
             sorts=EVERYTHING if include else SKILLS,
             progress=partial(progress, label="transcripts"),
         )
-    show(document, lambda: _import_page(document), as_json=as_json)
+    return _shown(document, as_json=as_json)
 
 
 @import_.command()
@@ -73,44 +73,43 @@ def jsonl(events: Path, skills: Path | None, home: str | None, as_json: bool) ->
         catalogue = {"catalogue": msgspec.to_builtins(report), "embeddings": embed(settings)}
     with open_door(settings) as door:
         document = import_jsonl(_lines(events, "calls"), door) | catalogue
-    show(document, lambda: _import_page(document), as_json=as_json)
-    return _outcome(document)
+    return _shown(document, as_json=as_json)
 
 
 @import_.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @with_home
 @with_json
-def codex(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+def codex(paths: tuple[Path, ...], home: str | None, as_json: bool) -> int:
     """Import Codex rollouts, by default ~/.codex/sessions.
 
     Skills named with $NAME are certain; a SKILL.md that a command read is taken with confidence 0.7.
     """
     from collector.importers.codex import DEFAULT_FOLDER, import_codex
 
-    _import(partial(import_codex, paths or (Path(DEFAULT_FOLDER),)), "rollouts", home, as_json=as_json)
+    return _import(partial(import_codex, paths or (Path(DEFAULT_FOLDER),)), "rollouts", home, as_json=as_json)
 
 
 @import_.command()
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @with_home
 @with_json
-def gemini(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+def gemini(paths: tuple[Path, ...], home: str | None, as_json: bool) -> int:
     """Import Gemini CLI chats, by default ~/.gemini/tmp, or its telemetry written to a file."""
     from collector.importers.gemini import DEFAULT_FOLDER, import_gemini
 
-    _import(partial(import_gemini, paths or (Path(DEFAULT_FOLDER),)), "files", home, as_json=as_json)
+    return _import(partial(import_gemini, paths or (Path(DEFAULT_FOLDER),)), "files", home, as_json=as_json)
 
 
 @import_.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @with_home
 @with_json
-def otlp(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+def otlp(paths: tuple[Path, ...], home: str | None, as_json: bool) -> int:
     """Import OTLP files: requests in JSON, one a line, as the OpenTelemetry Collector's file exporter writes them."""
     from collector.importers.otlp import import_otlp
 
-    _import(partial(import_otlp, paths), "files", home, as_json=as_json)
+    return _import(partial(import_otlp, paths), "files", home, as_json=as_json)
 
 
 @import_.command()
@@ -118,11 +117,11 @@ def otlp(paths: tuple[Path, ...], home: str | None, as_json: bool) -> None:
 @click.option("--include", multiple=True, type=click.Choice(["tools"]), help="Also take ordinary tools, as tool:NAME.")
 @with_home
 @with_json
-def terminus(paths: tuple[Path, ...], include: tuple[str, ...], home: str | None, as_json: bool) -> None:
+def terminus(paths: tuple[Path, ...], include: tuple[str, ...], home: str | None, as_json: bool) -> int:
     """Import trajectories of benchmark runs (ATIF, as Harbor and Terminal-Bench write them)."""
     from collector.importers.terminus import import_terminus
 
-    _import(partial(import_terminus, paths, tools=bool(include)), "trajectories", home, as_json=as_json)
+    return _import(partial(import_terminus, paths, tools=bool(include)), "trajectories", home, as_json=as_json)
 
 
 @import_.command("csv")
@@ -131,7 +130,7 @@ def terminus(paths: tuple[Path, ...], include: tuple[str, ...], home: str | None
 @click.option("--delimiter", default="", help="Between two cells; by default what the header has most of.")
 @with_home
 @with_json
-def csv_(path: Path, columns: tuple[str, ...], delimiter: str, home: str | None, as_json: bool) -> None:
+def csv_(path: Path, columns: tuple[str, ...], delimiter: str, home: str | None, as_json: bool) -> int:
     """Import calls from CSV with a header: session_id, skill_id, and the other fields of JSON lines."""
     from collector.doors import open_door
     from collector.importers.csv import import_csv
@@ -144,17 +143,17 @@ def csv_(path: Path, columns: tuple[str, ...], delimiter: str, home: str | None,
     with open_door(settings_of(home)) as door:
         texts = (line.decode("utf-8-sig", errors="replace") for line in _lines(path, "calls"))
         document = import_csv(texts, door, columns={f: header for f, _, header in pairs}, delimiter=delimiter)
-    show(document, lambda: _import_page(document), as_json=as_json)
+    return _shown(document, as_json=as_json)
 
 
-def _import(run: Callable[..., dict[str, Any]], label: str, home: str | None, *, as_json: bool) -> None:
-    """Import files into a home, with a progress bar, and show the counts."""
+def _import(run: Callable[..., dict[str, Any]], label: str, home: str | None, *, as_json: bool) -> int:
+    """Import files into a home, with a progress bar, and show the counts; the exit code."""
     from collector.doors import open_door
 
     settings = settings_of(home)
     with open_door(settings) as door:
         document = run(door, settings.at, progress=partial(progress, label=label))
-    show(document, lambda: _import_page(document), as_json=as_json)
+    return _shown(document, as_json=as_json)
 
 
 @click.group()
@@ -232,18 +231,21 @@ def _lines(path: Path, label: str) -> Iterator[bytes]:
             yield line
 
 
-def _outcome(document: Mapping[str, Any]) -> int:
-    """The exit code of an import: a file of which nothing at all could be taken was no file of calls."""
-    refused_all = bool(document["rejected"]) and not document["accepted"] and not document["duplicates"]
-    return BadFile.exit_code if refused_all else 0
+def _shown(document: Mapping[str, Any], *, as_json: bool) -> int:
+    """Show an import; its exit code: files of which nothing at all could be taken were no files of calls."""
+    show(document, lambda: _import_page(document), as_json=as_json)
+    taken = document["accepted"] or document["duplicates"] or document.get("unchanged_files") or document.get("counts")
+    return BadFile.exit_code if document["rejected"] and not taken else 0
 
 
 def _import_page(document: Mapping[str, Any]) -> str:
+    known = document["duplicates"] + document.get("unchanged_calls", 0)
     lines = [
-        f"{document['calls']:,} calls of {document['skills']:,} skills in {document['sessions']:,} sessions"
-        f" from {document['files']:,} files: {document['accepted']:,} new, {document['duplicates']:,} known before,"
-        f" {document['rejected']:,} rejected."
+        f"{document['accepted']:,} new calls, {known:,} already known, {document['rejected']:,} rejected;"
+        f" read were {document['skills']:,} skills in {document['sessions']:,} sessions; {document['files']:,} files."
     ]
+    if document.get("unchanged_files"):
+        lines.append(f"  unchanged since the last import and not read again: {document['unchanged_files']:,} files")
     lines += [f"  rejected {code}: {number:,}" for code, number in document["reasons"].items()]
     if document.get("unreadable_lines"):
         lines.append(f"  unreadable lines: {document['unreadable_lines']:,}")

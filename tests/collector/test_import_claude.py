@@ -105,6 +105,7 @@ def test_the_sample_history_gives_exactly_its_calls(samples: Path, door: Door, h
     assert document == {
         "files": 3,
         "unchanged_files": 0,
+        "unchanged_calls": 0,
         "other_files": 0,
         "calls": 7,
         "accepted": 7,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from collector.importers.reads import skills_read
 from collector.receipt import Receipt
 from collector.service import Collector
 from cowpath.cli import main
+from cowpath.cli.intake import _import_page
 from cowpath.errors import BadFile, InputError
 from cowpath.event import Event, Rejected, derived_id, utc_now
 from cowpath.home import Home
@@ -335,6 +338,46 @@ def test_importing_twice_through_the_command_adds_nothing(tmp_path: Path, home: 
         ("plan", "csv", "unknown", 1.0),
         ("test", "csv", "unknown", 1.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("jsonl", '{"skill_id": "plan"}\n'),
+        ("csv", "session_id,skill_id\n,plan\n"),
+        ("claude", '{"no": "transcript"}\n'),
+        ("codex", '{"no": "rollout"}\n'),
+        ("gemini", "no chat\n"),
+        ("terminus", '{"no": "trajectory"}\n'),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_taken_is_exit_code_82_in_every_importer(
+    tmp_path: Path, home: Home, kind: str, content: str
+) -> None:
+    file = tmp_path / "calls"
+    file.write_text(content)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "cowpath", "import", kind, str(file), "--home", str(home.root), "--json"],
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.returncode == 82, done.stdout + done.stderr
+    document = json.loads(done.stdout)
+    assert document.get("rejected") == 1 or document["error"]["code"] == "bad_file"
+
+
+def test_a_second_import_says_how_many_calls_are_known_already(tmp_path: Path, home: Home) -> None:
+    rollout(tmp_path / "rollout-1.jsonl", shell("c1", "cat skills/pdf/SKILL.md"), result("c1", "exit code: 0"))
+    for accepted, known in ((1, 0), (0, 1)):
+        ran = CliRunner().invoke(main, ["import", "codex", str(tmp_path), "--home", str(home.root), "--json"])
+        document = json.loads(ran.stdout)
+        assert (document["accepted"], document["unchanged_calls"]) == (accepted, known)
+
+    page = _import_page(document)
+    assert page.startswith("0 new calls, 1 already known, 0 rejected;")
+    assert "unchanged since the last import and not read again: 1 files" in page
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path, home: Home) -> None:
