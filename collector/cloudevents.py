@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from collector.identity import cloud_event
 from collector.loose import Unusable, text_of
-from collector.wire import Item, dead_letter, read_object
+from collector.wire import Item, dead_letter, loosely, read_object, too_deep
 from cowpath.errors import InputError, TooLarge
 from cowpath.event import Rejected
 
@@ -37,8 +37,8 @@ class CloudEvent(msgspec.Struct, kw_only=True):
 def read_cloud_events(body: bytes, *, as_batch: bool, limit: int) -> list[Item]:
     """The items of a body in their order. InputError where it is not JSON, TooLarge past ``limit`` items."""
     try:
-        document = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        document = loosely(body)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the body is not JSON: {error}") from None
     if not as_batch:
         return [_item(document)]
@@ -58,6 +58,8 @@ def _item(found: object) -> Item:
         return Rejected(
             code=problem.code, field=problem.field, message=problem.message, source=SOURCE, body=dead_letter(found)
         )
+    except RecursionError:
+        return too_deep()
 
 
 def _native(found: dict[str, Any]) -> dict[str, Any]:

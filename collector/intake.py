@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -31,6 +32,9 @@ MAX_DEAD_LETTER = 8_192
 
 TEXTS = ("event_id", "session_id", "skill", "stream_id", "kind", "batch_id", "agent", "agent_version", "source",
          "suggested_by")  # fmt: skip
+
+BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]")
+"""Control characters, and the mark that decoding leaves where it found no character: two ids may differ just there."""
 
 Check = Callable[[Event], "Event | Rejected"]
 
@@ -73,11 +77,16 @@ def complete(event: Event) -> Event | Rejected:
 
 
 def within_size(event: Event) -> Event | Rejected:
-    """Ids and names are short; a long one is something else."""
+    """Ids and names are short and of one line; others are something else, and would be printed to people and agents."""
     for name in TEXTS:
         value = getattr(event, name)
-        if value is not None and len(value) > MAX_TEXT:
+        if value is None:
+            continue
+        if len(value) > MAX_TEXT:
             return refuse(event, "too_long", name, f"{name} has {len(value)} characters; at most {MAX_TEXT} are taken")
+        # Most text is plain and needs no second look.
+        if not (value.isascii() and value.isprintable()) and BAD_TEXT.search(value):
+            return refuse(event, "bad_text", name, f"{name} holds a control character, or one that was lost on the way")
     return event
 
 

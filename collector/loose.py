@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST = datetime.min.replace(tzinfo=UTC)
@@ -22,12 +25,29 @@ class Unusable(Exception):
 
 
 def text_of(field: str, value: object) -> str | None:
-    """Text; whole numbers are common as ids and are taken as their digits."""
-    if value is None or isinstance(value, str):
+    """Text; whole numbers are common as ids and are taken as their digits. Half a character could be any: with
+    something in its place, two different ids might become one."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if whole_text(value) != value:
+            raise Unusable("bad_text", field, f"{field} holds half a character (a lone surrogate)")
         return value
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise _wrong_type(field, "text", value)
+
+
+def whole_text(value: T) -> T:
+    """The value, at any depth with a mark in the place of each half of a character, which no file can hold."""
+    mended: Any = value
+    if isinstance(value, str):
+        mended = value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    elif isinstance(value, dict):
+        mended = {whole_text(key): whole_text(inner) for key, inner in value.items()}
+    elif isinstance(value, list):
+        mended = [whole_text(inner) for inner in value]
+    return cast(T, mended)
 
 
 def whole_of(field: str, value: object) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast, get_args
 import msgspec
 
 from collector.counted import Counted
-from collector.loose import Unusable, moment_of, number_of, text_of, utc_of, whole_of
+from collector.loose import Unusable, moment_of, number_of, text_of, utc_of, whole_of, whole_text
 from collector.native import MAX_TEXT, CountedBatch, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
 from collector.private import without_private
 from collector.skew import with_skew
@@ -34,7 +34,9 @@ PLACES = (frozenset(NativeEvent.__struct_fields__) | OURS) - {"group"}
 """Fields that have a place of their own; all others are kept in ``extra``."""
 
 Item = Event | Rejected
-Raw = msgspec.Raw | bytes
+Unread = Any
+"""The bytes of an item, or what is left of one that only other writers call JSON."""
+
 Sent = datetime | int | float | None
 
 _exact = msgspec.json.Decoder(ExactEvent)
@@ -53,8 +55,8 @@ def read_events(body: bytes, *, as_lines: bool, limit: int, now: datetime | None
     if exact is not None:
         events, sent_at = exact
         return with_skew([_event(native) for native in _within(limit, events)], sent_at, now=now)
-    raws, refused, sent_at = _split(body)
-    items = [*map(_read_item, _within(limit, raws)), *_within(limit, refused)]
+    unread, refused, sent_at = _split(body)
+    items = [*map(_read_item, _within(limit, unread)), *_within(limit, refused)]
     return with_skew(items, sent_at, now=now)
 
 
@@ -86,12 +88,12 @@ def _read_exactly(body: bytes) -> tuple[list[ExactEvent], Sent] | None:
     return None
 
 
-def _split(body: bytes) -> tuple[list[Raw], list[Rejected], Sent]:
+def _split(body: bytes) -> tuple[list[Unread], list[Rejected], Sent]:
     """The items of a body, unread, what its sender refused, and when it was sent."""
     try:
         document = msgspec.json.decode(body, type=list[msgspec.Raw] | dict[str, msgspec.Raw])
-    except (msgspec.DecodeError, RecursionError):
-        return _split_loosely(body), [], None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _split_loosely(body)
     if isinstance(document, list):
         return [*document], [], None
     if "events" not in document and "rejected" not in document:
@@ -103,15 +105,31 @@ def _split(body: bytes) -> tuple[list[Raw], list[Rejected], Sent]:
         raise InputError(f"a batch is an object with a list of events: {error}") from None
 
 
-def _split_loosely(body: bytes) -> list[Raw]:
-    """The same for what is JSON to other writers only: NaN becomes null, half a character spoils its item."""
+def _split_loosely(body: bytes) -> tuple[list[Unread], list[Rejected], Sent]:
+    """The same for what is JSON to other writers only."""
     try:
-        document = json.loads(body)
+        document = loosely(body)
     except (ValueError, RecursionError) as error:
         raise InputError(f"the body is not JSON: {error}; see GET /v1/schema") from None
     if isinstance(document, dict) and isinstance(document.get("events"), list):
-        document = document["events"]
-    return [_encoded(item) for item in (document if isinstance(document, list) else [document])]
+        refused = _convert_refused(document.get("rejected", []))
+        with suppress(Unusable):
+            return document["events"], refused, moment_of("sent_at", document.get("sent_at"))
+        return document["events"], refused, None
+    return (document if isinstance(document, list) else [document]), [], None
+
+
+def _convert_refused(found: object) -> list[Rejected]:
+    try:
+        return msgspec.convert(whole_text(found), list[Rejected])
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise InputError(f"the rejected items of a batch are not a list of refusals: {error}") from None
+
+
+def loosely(text: bytes) -> Any:
+    """JSON as most writers understand it: halves of characters are let through, and numbers that are none are words
+    (``"NaN"``), so that no field takes them for nothing said."""
+    return json.loads(text, parse_constant=str)
 
 
 def _moment_or_none(sent_at: msgspec.Raw) -> Sent:
@@ -121,21 +139,19 @@ def _moment_or_none(sent_at: msgspec.Raw) -> Sent:
     return None
 
 
-def _encoded(item: object) -> bytes:
+def _read_item(unread: Unread) -> Item:
+    if not isinstance(unread, msgspec.Raw | bytes):
+        return read_object(unread)
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _event(_exact.decode(unread))
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return read_object(msgspec.json.decode(unread))
     try:
-        return msgspec.json.encode(item)
-    except UnicodeEncodeError:
-        return b""
-
-
-def _read_item(raw: Raw) -> Item:
-    with suppress(msgspec.DecodeError, RecursionError):
-        return _event(_exact.decode(raw))
-    try:
-        found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return Rejected(code="bad_json", message=f"the item is not JSON: {error}")
-    return read_object(found)
+        return read_object(loosely(bytes(unread)))
+    except ValueError as error:
+        return Rejected(code="bad_json", message=f"the item is not JSON: {str(error)[:200]}")
+    except RecursionError:
+        return too_deep()
 
 
 def read_object(found: object) -> Item:
@@ -152,6 +168,15 @@ def read_object(found: object) -> Item:
             event_id=_id_of(found),
             body=dead_letter(found),
         )
+    except RecursionError:
+        return too_deep(_id_of(found))
+
+
+def too_deep(event_id: str | None = None) -> Rejected:
+    """The refusal of an item that nothing can look through to its ground."""
+    return Rejected(
+        code="too_deep", message="the item holds lists or objects too deep in each other", event_id=event_id
+    )
 
 
 def _event(native: NativeEvent) -> Event:
@@ -185,13 +210,14 @@ def _event(native: NativeEvent) -> Event:
 def _event_of_near_miss(found: Mapping[str, Any]) -> Event:
     """An event from an object that is nearly one; what has no place of its own goes into ``extra``."""
     confidence = number_of("confidence", found.get("confidence"), most=1.0)
+    called_at = moment_of("called_at", found.get("called_at")) or moment_of("ts", found.get("ts"))
     return Event(
         event_id=text_of("event_id", found.get("event_id")) or "",
         session_id=text_of("session_id", found.get("session_id")) or "",
         skill=text_of("skill_id", found.get("skill_id")) or text_of("skill", found.get("skill")) or "",
         stream_id=text_of("stream_id", found.get("stream_id")) or "",
         seq=whole_of("seq", found.get("seq")),
-        called_at=moment_of("called_at", found.get("called_at")) or moment_of("ts", found.get("ts")),
+        called_at=called_at,
         kind=cast(Kind, text_of("kind", found.get("kind")) or "activated"),
         trigger=_trigger(_known(found, "trigger", TRIGGER_WORDS)),
         outcome=_outcome(_known(found, "outcome", OUTCOME_WORDS)),
@@ -203,12 +229,12 @@ def _event_of_near_miss(found: Mapping[str, Any]) -> Event:
         source=text_of("source", found.get("source")) or "http",
         confidence=1.0 if confidence is None else confidence,
         suggested_by=text_of("suggested_by", found.get("suggested_by")),
-        extra=_extra(found),
+        extra=_extra(found, timed=called_at is not None),
     )
 
 
-def _extra(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields without a place of their own, and words for trigger and outcome that we do not know."""
+def _extra(found: Mapping[str, Any], *, timed: bool) -> dict[str, Any]:
+    """Fields without a place of their own; words for trigger and outcome that we do not know; times that are none."""
     inner = found.get("extra")
     unknown = {key: value for key, value in found.items() if key not in PLACES}
     odd = {
@@ -216,7 +242,8 @@ def _extra(found: Mapping[str, Any]) -> dict[str, Any]:
         for name, words in (("trigger", TRIGGER_WORDS), ("outcome", OUTCOME_WORDS))
         if found.get(name) and _known(found, name, words) is None
     }
-    return (inner if isinstance(inner, dict) else {}) | unknown | odd
+    timeless = {} if timed else {name: found[name] for name in ("called_at", "ts") if found.get(name) is not None}
+    return whole_text((inner if isinstance(inner, dict) else {}) | unknown | odd | timeless)
 
 
 def _known(found: Mapping[str, Any], name: str, words: frozenset[str]) -> str | None:
@@ -226,13 +253,16 @@ def _known(found: Mapping[str, Any], name: str, words: frozenset[str]) -> str | 
 
 def dead_letter(found: Mapping[str, Any]) -> str:
     """A refused object as it may be kept: without people's words and without its actor."""
-    kept = without_private({key: value for key, value in found.items() if key != "actor"})
-    return msgspec.json.encode(kept).decode()
+    try:
+        kept = without_private(whole_text({key: value for key, value in found.items() if key != "actor"}))
+        return msgspec.json.encode(kept).decode()
+    except RecursionError:
+        return ""
 
 
 def _id_of(found: Mapping[str, Any]) -> str | None:
     event_id = found.get("event_id")
-    return event_id[:MAX_TEXT] if isinstance(event_id, str) else None
+    return whole_text(event_id[:MAX_TEXT]) if isinstance(event_id, str) else None
 
 
 def _trigger(word: str | None) -> Trigger:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collector.hooks.payload import Item, Known, Payload, called_at, command_name, inner, text
+from collector.hooks.payload import Item, Known, Payload, called_at, command_name, facts, inner, text
 from collector.identity import tool_call
 from cowpath.event import Event, Outcome
 
@@ -34,5 +34,6 @@ def read(payload: Payload, known: Known) -> list[Item]:
             actor=known.actor,
             agent=AGENT,
             source=SOURCE,
+            extra=facts(payload),
         )
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from collector.hooks.claude_code import unknown_command
-from collector.hooks.payload import Item, Known, Payload, called_at, command_name, inner, text
+from collector.hooks.payload import Item, Known, Payload, called_at, command_name, facts, inner, text
 from collector.identity import tool_call, typed_about
 from cowpath.event import Event
 
@@ -49,4 +49,5 @@ def _common(payload: Payload, given: Payload, known: Known) -> dict[str, Any]:
         "actor": known.actor,
         "agent": AGENT,
         "source": SOURCE,
+        "extra": facts(payload),
     }

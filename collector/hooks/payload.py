@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from collector.loose import Unusable, moment_of, number_of, text_of
+from collector.loose import Unusable, moment_of, number_of, text_of, whole_text
 from cowpath.errors import InputError, TooLarge
 from cowpath.event import Event, Rejected
 
@@ -61,12 +61,17 @@ def text(payload: object, *names: str) -> str:
     for name in names:
         value = payload.get(name) if isinstance(payload, Mapping) else None
         try:
-            found = text_of(name, value)
+            found = text_of(name, whole_text(value) if isinstance(value, str) else value)
         except Unusable:
             continue
         if found:
-            return found.encode(errors="replace").decode()
+            return found
     return ""
+
+
+def event_name(payload: object) -> str:
+    """What a payload says it is about, under the names that harnesses have for that; '' where it says nothing."""
+    return text(payload, "hook_event_name", "event.name", "hook")
 
 
 def inner(payload: object, *names: str) -> Payload:
@@ -104,8 +109,27 @@ def called_at(payload: Payload) -> datetime | None:
 
 
 def facts(payload: Payload, *names: str) -> dict[str, Any]:
-    """The named fields that hold text, for ``extra``."""
-    return {name: found for name in names if (found := text(payload, name))}
+    """The named fields that hold text, for ``extra``; ``unreadable`` names times and durations that are none."""
+    unreadable = [name for name, read in READ_AS.items() if not _readable(payload, name, read)]
+    found = {name: words for name in names if (words := text(payload, name))}
+    return found | {"unreadable": unreadable} if unreadable else found
+
+
+READ_AS: dict[str, Callable[[str, object], object]] = {
+    "timestamp": moment_of,
+    "event.timestamp": moment_of,
+    "duration": number_of,
+    "duration_ms": number_of,
+}
+"""Fields whose value costs no call when it cannot be read, and how they are read."""
+
+
+def _readable(payload: Payload, name: str, read: Callable[[str, object], object]) -> bool:
+    value = payload.get(name)
+    try:
+        return value in (None, "") or read(name, value) is not None
+    except Unusable:
+        return False
 
 
 def command_name(words: str) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from collector.counted import Item
 from collector.body import holds_lines, unpacked
+from collector.counted import Item
 from collector.intake import CHECKS, admit
 from collector.wire import read_events
 from cowpath.errors import InputError, TooLarge, UnsupportedMedia
@@ -138,7 +138,7 @@ def test_bad_items_cost_only_themselves() -> None:
     items = taken(b"[" + good + b',7,{"session_id":"s1"},{"skill_id":"\\ud800","session_id":"s1"},' + good + b"]")
 
     assert [i.event_id if isinstance(i, Event) else i.code for i in items] == [
-        "e1", "not_an_object", "missing_field", "bad_json", "e1",
+        "e1", "not_an_object", "missing_field", "bad_text", "e1",
     ]  # fmt: skip
 
 
