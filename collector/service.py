@@ -22,6 +22,7 @@ from collector.counted import Counted, Item
 from collector.drain import Drain, drained_position
 from collector.erase import erase_older, finish
 from collector.erased import Erased
+from collector.ignored import Ignored
 from collector.intake import admit
 from collector.journal import Journal
 from collector.lock import HomeLock
@@ -59,6 +60,7 @@ class Collector:
         self._publishing = threading.Lock()
         self.taken = {"accepted": 0, "duplicates": 0, "rejected": 0}
         self.refused: Counter[str] = Counter()
+        self.ignored = Ignored()
         self.sync_times = Durations()
         self._quack = Quack(settings) if settings.quack_port else None
         self._bridge: tuple[asyncio.AbstractEventLoop, Future[None], asyncio.Future[None]] | None = None
@@ -215,6 +217,7 @@ class Collector:
             "since_start": {
                 "seconds": round(time.monotonic() - self._started, 1),
                 **self.taken,
+                "ignored": self.ignored.by_door(),
                 "stored": self.drain.stored,
                 "repeats_dropped": self.drain.duplicates,
                 "completed": self.drain.completed,

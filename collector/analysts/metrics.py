@@ -52,6 +52,12 @@ class _Numbers:
         for reason, n in sorted(self._collector.refused.items()):
             rejected.add_metric([reason], n)
         yield rejected
+        ignored = CounterMetricFamily(
+            "cowpath_payloads_ignored", "Payloads that told of no call.", labels=["door", "event"]
+        )
+        for (door, event), n in self._collector.ignored.counts().items():
+            ignored.add_metric([door, event], n)
+        yield ignored
 
     def _queue(self) -> Iterator[Metric]:
         collector = self._collector

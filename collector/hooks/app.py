@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from collector.exchange import collector_of, json_answer, plain_body_of, settings_of
 from collector.hooks import claude_code, codex, copilot, cursor, gemini, opencode
-from collector.hooks.payload import Adapter, Item, Known, payloads_of
+from collector.hooks.payload import Adapter, Item, Known, event_name, payloads_of
 from collector.schemas import ERRORS
 from cowpath.errors import CowpathError
 from cowpath.event import Rejected, utc_now
@@ -87,12 +87,17 @@ async def opencode_hook(request: Request) -> Response:
 async def _take_in(request: Request, harness: str) -> Response:
     """Overload is a 503, which no harness stops for: so a command hook beside it knows that it must spool."""
     body = await plain_body_of(request)
-    known = _known(request)
+    known, collector = _known(request), collector_of(request)
     items: list[Item] = []
+    ignored: list[str] = []
     for payload in payloads_of(body, limit=settings_of(request).max_batch_events):
-        items += [payload] if isinstance(payload, Rejected) else READERS[harness](payload, known)
+        told = [payload] if isinstance(payload, Rejected) else READERS[harness](payload, known)
+        items += told
+        if not told:
+            ignored.append(event_name(payload))
     if items:
-        await collector_of(request).take_in_async(items)
+        await collector.take_in_async(items)
+    collector.ignored.add(harness, ignored)
     return json_answer({})
 
 
