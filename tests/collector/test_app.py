@@ -41,7 +41,7 @@ def client(start_server: Callable[..., Any]) -> Iterator[httpx.Client]:
         yield opened
 
 
-def test_a_receipt_counts_what_is_on_disk_and_names_each_bad_item(client: httpx.Client, home: Home) -> None:
+def test_b4_a_receipt_counts_what_is_on_disk_and_names_each_bad_item(client: httpx.Client, home: Home) -> None:
     body = [GOOD, {"event_id": "bad", "skill_id": "plan"}, {"session_id": "s1", "skill_id": "code"}, GOOD]
 
     answer = client.post("/v1/events", json=body)
@@ -79,7 +79,7 @@ def test_a_receipt_counts_what_is_on_disk_and_names_each_bad_item(client: httpx.
     assert status["published"]["bytes"] > 0
 
 
-def test_errors_are_typed_documents_with_the_right_status(client: httpx.Client) -> None:
+def test_b7_errors_are_typed_documents_with_the_right_status(client: httpx.Client) -> None:
     json_type = {"Content-Type": "application/json"}
     packed = gzip.compress(b" " * 30_000)
 
@@ -105,7 +105,7 @@ def test_errors_are_typed_documents_with_the_right_status(client: httpx.Client) 
     assert client.get("/v1/status").json()["events"] == 0
 
 
-def test_health_and_readiness_and_the_exact_schema_are_served(client: httpx.Client) -> None:
+def test_b12_b16_health_and_readiness_and_the_exact_schema_are_served(client: httpx.Client) -> None:
     assert client.get("/healthz").json() == {"status": "ok"}
     assert client.get("/readyz").json() == {"status": "ready"}
 
@@ -158,7 +158,9 @@ def test_a_door_finds_the_running_collector_and_a_local_one_otherwise(
     assert extra == '{"group":"g"}'
 
 
-def test_overload_is_503_with_retry_after_at_once_and_nothing_is_stored(settings: Settings, event: MakeEvent) -> None:
+def test_b6_report_24_25_26_27_overload_is_503_with_retry_after_at_once_and_nothing_is_stored(
+    settings: Settings, event: MakeEvent
+) -> None:
     go = threading.Event()
     body = msgspec.json.encode([GOOD | {"event_id": f"e{n}"} for n in range(10)])
     small = Settings(home=settings.home, publish_every_s=0, max_pending_bytes=3000)
@@ -185,7 +187,7 @@ def test_overload_is_503_with_retry_after_at_once_and_nothing_is_stored(settings
         assert collector.counts()["events"] == 1
 
 
-def test_a_backlog_past_its_bound_is_503_until_the_drain_has_caught_up(settings: Settings) -> None:
+def test_b6_a_backlog_past_its_bound_is_503_until_the_drain_has_caught_up(settings: Settings) -> None:
     small = Settings(home=settings.home, publish_every_s=0, max_backlog_bytes=500)
     with Collector(small) as collector, TestClient(create_app(small, collector)) as web, held_up(collector.drain) as go:
         accepted = 0

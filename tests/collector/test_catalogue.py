@@ -108,7 +108,7 @@ def test_two_vanished_skills_with_the_same_words_are_not_guessed_to_be_renamed(
     assert (report.renamed, report.removed, report.added) == ([], ["a", "b"], ["c"])
 
 
-def test_the_earlier_directory_holds_the_name_and_both_are_loaded_with_a_warning(
+def test_report_49_the_earlier_directory_holds_the_name_and_both_are_loaded_with_a_warning(
     put: Put, tmp_path: Path, home: Home
 ) -> None:
     put("mine/.claude/skills/deploy", "Mine.")
@@ -124,7 +124,9 @@ def test_the_earlier_directory_holds_the_name_and_both_are_loaded_with_a_warning
     assert [[d.code for d in skill.diagnostics] for skill in skills.values()] == [["shadows"], ["shadowed"]]
 
 
-def test_the_same_content_elsewhere_is_another_name_not_another_skill(put: Put, tmp_path: Path, home: Home) -> None:
+def test_report_6_the_same_content_elsewhere_is_another_name_not_another_skill(
+    put: Put, tmp_path: Path, home: Home
+) -> None:
     put("a/deploy", "Ships.", name="deploy")
     copy = put("b/deploy-copy", "Ships.", name="deploy")
     put("c/deploy", "Ships.", name="deploy")
@@ -153,7 +155,7 @@ def test_a_plugin_gives_its_skills_its_name(put: Put, tmp_path: Path, home: Home
     assert catalogue.resolve("deploy") == "deploy"
 
 
-def test_links_are_followed_once_and_loops_end(put: Put, tmp_path: Path, home: Home) -> None:
+def test_report_47_links_are_followed_once_and_loops_end(put: Put, tmp_path: Path, home: Home) -> None:
     put("lib/plan")
     put("outside/commit")
     (tmp_path / "lib/a-link").symlink_to("plan")

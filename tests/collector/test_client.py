@@ -112,7 +112,7 @@ def test_what_was_recorded_reaches_the_collector_with_its_fields(
     assert list(spool.iterdir()) == []
 
 
-def test_what_was_recorded_before_a_kill_is_delivered_once_when_the_collector_comes(
+def test_b18_what_was_recorded_before_a_kill_is_delivered_once_when_the_collector_comes(
     start_server: Callable[..., Any], home: Home, spool: Path
 ) -> None:
     """SIGKILL in the middle of recording, the collector down: every id that was returned is there once."""
@@ -140,7 +140,7 @@ while True:
     assert set(returned) <= set(kept)
 
 
-def test_an_idle_client_sends_what_an_earlier_one_left(tell: Callable[..., Told], spool: Path) -> None:
+def test_b18_an_idle_client_sends_what_an_earlier_one_left(tell: Callable[..., Told], spool: Path) -> None:
     """Nothing has to be recorded first."""
     with Client(NOWHERE, spool) as before:
         before.record("plan", "s1")
@@ -288,7 +288,7 @@ def test_wrong_settings_stop_no_agent(monkeypatch: pytest.MonkeyPatch, spool: Pa
         client.close(0)
 
 
-def test_a_full_spool_drops_the_oldest_and_says_how_many(tell: Callable[..., Told], spool: Path) -> None:
+def test_b18_a_full_spool_drops_the_oldest_and_says_how_many(tell: Callable[..., Told], spool: Path) -> None:
     with Client(NOWHERE, spool, max_bytes=40_000) as client:
         for n in range(1000):
             client.record(f"skill-{n}", "s1")
@@ -389,7 +389,9 @@ def test_the_example_of_the_documentation_runs(tell: Callable[..., Told], tmp_pa
     assert "'recorded': 2, 'failed': 0, 'dropped': 0, 'refused': 0, 'waiting_files': 0" in shown.stdout
 
 
-def test_a_lost_answer_counts_no_call_twice(start_server: Callable[..., Any], home: Home, spool: Path) -> None:
+def test_report_30_a_lost_answer_counts_no_call_twice(
+    start_server: Callable[..., Any], home: Home, spool: Path
+) -> None:
     """The collector stores, the connection breaks before its answer comes back, the client sends again."""
     server = start_server()
     arrived: list[bytes] = []

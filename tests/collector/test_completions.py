@@ -35,7 +35,7 @@ def visible(home: Home, columns: str) -> list[tuple[Any, ...]]:
         return usage.rows(f"select {columns} from events order by event_id")
 
 
-def test_14_a_later_copy_completes_what_is_unknown_and_changes_nothing_else(
+def test_report_14_a_later_copy_completes_what_is_unknown_and_changes_nothing_else(
     collector: Collector, home: Home, event: MakeEvent
 ) -> None:
     collector.take_in([event("e1", seq=1, source="claude-hooks")])
@@ -182,7 +182,7 @@ def test_b8_skew_is_noted_in_steps_of_five_minutes_and_never_moves_an_event(even
         assert (kept.extra.get("clock_skew_s"), kept.called_at) == (noted, at)
 
 
-def test_b11_19_an_event_that_comes_months_late_keeps_its_own_time(
+def test_b11_report_19_an_event_that_comes_months_late_keeps_its_own_time(
     collector: Collector, home: Home, event: MakeEvent
 ) -> None:
     late = event("e1", minute=-60 * 24 * 200)

@@ -27,7 +27,7 @@ def doctor(home: Home) -> tuple[int, dict[str, Any]]:
     return done.returncode, document
 
 
-def test_a_running_collector_is_healthy_and_learns_nothing_from_the_test(
+def test_report_56_a_running_collector_is_healthy_and_learns_nothing_from_the_test(
     start_server: Callable[..., Any], home: Home
 ) -> None:
     server = start_server()

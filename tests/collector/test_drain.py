@@ -31,7 +31,7 @@ def stop_dead(collector: Collector) -> None:
     collector.lock.release()
 
 
-def test_an_id_is_kept_once_inside_a_batch_across_batches_and_after_a_restart(
+def test_b3_an_id_is_kept_once_inside_a_batch_across_batches_and_after_a_restart(
     settings: Settings, event: MakeEvent, kept_ids: KeptIds
 ) -> None:
     events = [event("e1"), event("e2", minute=5), event("e1"), event("none", called_at=None)]
@@ -48,7 +48,7 @@ def test_an_id_is_kept_once_inside_a_batch_across_batches_and_after_a_restart(
     assert [(r.accepted, r.duplicates) for r in (first, second, third)] == [(5, 1), (0, 6), (0, 6)]
 
 
-def test_an_old_repeat_that_no_receipt_remembers_is_still_dropped(
+def test_b2_an_old_repeat_that_no_receipt_remembers_is_still_dropped(
     settings: Settings, event: MakeEvent, kept_ids: KeptIds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("collector.service.RECENT_IDS", 1)
@@ -119,7 +119,7 @@ def test_what_was_acknowledged_but_not_drained_is_replayed(
     assert kept_ids(settings.at.live) == ["drained", "e0", "e1", "e2", "e3", "e4"]
 
 
-def test_a_write_ahead_log_that_cannot_be_replayed_is_set_aside_and_the_journal_read_again(
+def test_report_37_a_write_ahead_log_that_cannot_be_replayed_is_set_aside_and_the_journal_read_again(
     settings: Settings, event: MakeEvent, kept_ids: KeptIds, tmp_path: Path
 ) -> None:
     crashed = replace(settings, home=str(tmp_path / "crashed"))

@@ -63,7 +63,7 @@ def published(home: Home) -> Iterator[Store]:
         yield store
 
 
-def test_an_erased_actors_sessions_stand_in_no_file_of_the_home(
+def test_b14_an_erased_actors_sessions_stand_in_no_file_of_the_home(
     collector: Collector, home: Home, world: list[Event | Rejected]
 ) -> None:
     collector.take_in(world)
@@ -107,7 +107,7 @@ def test_an_event_that_only_a_later_copy_named_is_erased_with_its_actor(collecto
         assert store.rows("select count(*) from completions") == [(0,)]
 
 
-def test_what_was_erased_stays_away_when_it_is_sent_again(
+def test_b14_what_was_erased_stays_away_when_it_is_sent_again(
     settings: Settings, home: Home, world: list[Event | Rejected]
 ) -> None:
     with Collector(settings) as collector:
@@ -125,7 +125,7 @@ def test_what_was_erased_stays_away_when_it_is_sent_again(
         assert usage.rows("select distinct body from rejected where code = 'erased'") == [("",)]
 
 
-def test_the_audit_row_says_how_much_went_and_not_whose_it_was(
+def test_b14_the_audit_row_says_how_much_went_and_not_whose_it_was(
     collector: Collector, home: Home, world: list[Event | Rejected]
 ) -> None:
     collector.take_in(world)
@@ -155,7 +155,7 @@ def test_events_go_on_being_taken_in_after_an_erasure(
     assert kept_ids(home.live) == ["new", "stays"]
 
 
-def test_what_is_older_goes_by_the_agents_clock_or_else_by_ours(collector: Collector, event: Any) -> None:
+def test_b14_what_is_older_goes_by_the_agents_clock_or_else_by_ours(collector: Collector, event: Any) -> None:
     collector.take_in([event("old", minute=-60 * 24 * 300), event("new"), event("untimed", called_at=None)])
     assert erase_older(collector, 200)["removed"] == {"events": 1}
     with collector.cursor() as store:

@@ -180,7 +180,7 @@ def test_a_skill_file_that_was_read_is_not_a_use() -> None:
 
 
 @pytest.mark.data
-def test_codex_skills_are_inferred_from_reads_and_say_how_sure_that_is(samples: Path) -> None:
+def test_report_10_codex_skills_are_inferred_from_reads_and_say_how_sure_that_is(samples: Path) -> None:
     before = sample(samples, "codex/hook_PreToolUse.json")
     first, second = (
         the_event(codex.read(before | {"hook_event_name": e}, KNOWN)) for e in ("PreToolUse", "PostToolUse")
@@ -336,7 +336,7 @@ def test_the_catalogue_decides_over_http_too(client: TestClient, collector: Coll
     assert collector.counts()["rejected"] == {"unknown_command": 1}
 
 
-def test_a_hidden_name_never_becomes_a_skill(client: TestClient, collector: Collector) -> None:
+def test_report_4_a_hidden_name_never_becomes_a_skill(client: TestClient, collector: Collector) -> None:
     payload = {"hook_event_name": "PostToolUse", "session_id": "s", "tool_name": "Skill", "tool_use_id": "t"}
 
     client.post("/v1/hooks/claude-code", json=payload | {"tool_input": {"skill": "custom_skill"}})
@@ -357,7 +357,7 @@ def test_the_actor_comes_in_a_header_and_stays_as_a_hash(client: TestClient, col
 
 
 @pytest.mark.data
-def test_a_call_seen_by_hook_batch_hook_and_transcript_is_one_event(
+def test_report_13_a_call_seen_by_hook_batch_hook_and_transcript_is_one_event(
     client: TestClient, collector: Collector, samples: Path, home: Home
 ) -> None:
     ids = {"grilling": "toolu_01EAt7jnkYt1D63phjpVUBqL", "log-parser": "toolu_01PAR_A", "probekit:pdf": "toolu_01PAR_B"}
@@ -388,7 +388,7 @@ def test_a_later_hook_completes_what_the_first_did_not_know(client: TestClient, 
 
 
 @pytest.mark.data
-def test_a_skill_typed_is_one_event_in_hook_and_transcript(
+def test_report_1_a_skill_typed_is_one_event_in_hook_and_transcript(
     client: TestClient, collector: Collector, tmp_path: Path, home: Home
 ) -> None:
     text = (

@@ -135,7 +135,7 @@ def test_a_hook_loads_neither_click_nor_msgspec_nor_an_http_library() -> None:
     assert shown.stdout.strip() == "[]"
 
 
-def test_what_a_hook_has_no_time_for_is_left_in_the_spool(tmp_path: Path) -> None:
+def test_report_57_what_a_hook_has_no_time_for_is_left_in_the_spool(tmp_path: Path) -> None:
     environment = {"COWPATH_HOME": str(tmp_path), "COWPATH_URL": NOWHERE}
     hook.take("claude-code", json.dumps(SKILL).encode(), environment, deadline=time.monotonic() - 1)
 

@@ -202,7 +202,9 @@ def test_half_a_surrogate_does_not_hide_a_call(tmp_path: Path, door: Door, home:
     assert door.calls == [("s1", "", 0, "plan")]
 
 
-def test_a_message_over_many_rows_and_a_row_written_twice_count_once(tmp_path: Path, door: Door, home: Home) -> None:
+def test_report_13_a_message_over_many_rows_and_a_row_written_twice_count_once(
+    tmp_path: Path, door: Door, home: Home
+) -> None:
     partial = tool("a", "Skill", {}, uuid="a1")
     write(tmp_path / "s1.jsonl", "s1", partial, skill("a", "plan", uuid="a2"), skill("a", "plan", uuid="a2"))
 
@@ -212,7 +214,7 @@ def test_a_message_over_many_rows_and_a_row_written_twice_count_once(tmp_path: P
 
 
 @pytest.mark.parametrize("names", [("a", "b"), ("b", "a")])
-def test_the_file_whose_own_rows_begin_first_owns_what_a_fork_copied(
+def test_report_11_the_file_whose_own_rows_begin_first_owns_what_a_fork_copied(
     names: tuple[str, str], tmp_path: Path, door: Door, home: Home
 ) -> None:
     first, second = names
@@ -263,7 +265,7 @@ def test_a_fork_imported_later_adds_only_what_is_new(tmp_path: Path, door: Door,
     assert (later["accepted"], later["duplicates"]) == (1, 2)
 
 
-def test_a_subagent_is_a_stream_of_its_own_also_where_it_replays_its_parent(
+def test_report_15_a_subagent_is_a_stream_of_its_own_also_where_it_replays_its_parent(
     tmp_path: Path, door: Door, home: Home
 ) -> None:
     write(tmp_path / "s1.jsonl", "s1", skill("a", "plan", at="2026-03-01T11:00:00Z"), skill("b", "commit"))

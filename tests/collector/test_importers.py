@@ -64,7 +64,7 @@ def result(call_id: str, output: str) -> dict[str, Any]:
 
 
 @pytest.mark.data
-def test_the_codex_sample_gives_a_certain_and_an_inferred_call(samples: Path) -> None:
+def test_report_9_10_the_codex_sample_gives_a_certain_and_an_inferred_call(samples: Path) -> None:
     session = "019b1a19-ec27-7008-ba4d-2761ae8fc488"
     named, read = codex.read_rollout(samples / "codex" / "rollout_excerpt.jsonl")
 

@@ -94,11 +94,11 @@ def test_every_notation_of_a_moment_is_the_same_moment_in_utc(written: object) -
         ("0001-01-01T00:00:00+14:00", "ancient"),
     ],
 )
-def test_a_wrong_clock_is_flagged_and_its_event_kept(written: object, clock: str) -> None:
+def test_b9_report_18_a_wrong_clock_is_flagged_and_its_event_kept(written: object, clock: str) -> None:
     assert one(ts=written).clock == clock
 
 
-def test_not_a_number_as_a_time_costs_the_time_not_the_event() -> None:
+def test_b9_not_a_number_as_a_time_costs_the_time_not_the_event() -> None:
     (item,) = taken(b'[{"event_id":"e1","session_id":"s1","skill_id":"plan","ts":NaN}]')
 
     assert isinstance(item, Event)
@@ -126,7 +126,7 @@ def test_not_a_number_as_a_time_costs_the_time_not_the_event() -> None:
         ({"ts": {}}, "bad_type", "ts"),
     ],
 )
-def test_a_bad_item_is_refused_by_a_stable_code_and_its_field(fields: dict[str, Any], code: str, field: str) -> None:
+def test_b4_a_bad_item_is_refused_by_a_stable_code_and_its_field(fields: dict[str, Any], code: str, field: str) -> None:
     item = refused({"event_id": "e1", "session_id": "s1", "skill_id": "plan"} | fields)
 
     assert (item.code, item.field, item.event_id) == (code, field, "e1")
@@ -162,14 +162,14 @@ def test_what_the_collector_decides_cannot_be_sent() -> None:
     assert (event.stored_at, event.clock, event.extra) == (NOW, "none", {})
 
 
-def test_a_missing_id_is_made_up_and_differs_each_time() -> None:
+def test_report_22_a_missing_id_is_made_up_and_differs_each_time() -> None:
     first, second = taken([{"session_id": "s1", "skill_id": "plan"}] * 2)
 
     assert first.event_id != second.event_id
     assert first.event_id
 
 
-def test_an_actor_is_kept_only_as_a_keyed_hash() -> None:
+def test_b13_an_actor_is_kept_only_as_a_keyed_hash() -> None:
     event = one(actor="ada@example.org")
     again = admit(event, secret=b"key", now=NOW)
     elsewhere = admit(Event(event_id="e", session_id="s", skill="k", actor="ada@example.org"), secret=b"2", now=NOW)
@@ -194,7 +194,7 @@ def test_an_actor_is_kept_only_as_a_keyed_hash() -> None:
         {"long": "word " * 200},
     ],
 )
-def test_what_people_wrote_is_never_kept_not_even_in_a_dead_letter(extra: dict[str, Any]) -> None:
+def test_b13_what_people_wrote_is_never_kept_not_even_in_a_dead_letter(extra: dict[str, Any]) -> None:
     kept = one(**extra)
     dead = refused({"session_id": "s1", "skill_id": "custom_skill", "actor": "ada"} | extra)
     unread = refused({"session_id": "s1", "skill_id": ["plan"], "actor": "ada"} | extra)
@@ -205,7 +205,7 @@ def test_what_people_wrote_is_never_kept_not_even_in_a_dead_letter(extra: dict[s
         assert text not in unread.body
 
 
-def test_extra_is_bounded_and_names_what_it_lost() -> None:
+def test_b7_b12_extra_is_bounded_and_names_what_it_lost() -> None:
     many = one(**{f"k{n:02d}": n for n in range(50)})
     big = one(**{f"k{n}": "x" * 400 for n in range(20)})
 
@@ -228,7 +228,7 @@ def test_too_many_events_are_too_large() -> None:
             taken(body, as_lines=as_lines, limit=3)
 
 
-def test_gzip_is_bounded_after_decompression() -> None:
+def test_b7_gzip_is_bounded_after_decompression() -> None:
     import gzip
 
     bomb = gzip.compress(b" " * 1_000_000)

@@ -44,7 +44,7 @@ def status_of(guard: Guard, method: str, path: str, **headers: str) -> int:
     return 200
 
 
-def test_a_key_is_kept_as_a_hash_in_a_file_of_its_owner_only(home: Home) -> None:
+def test_b15_a_key_is_kept_as_a_hash_in_a_file_of_its_owner_only(home: Home) -> None:
     token = add_key(home, "agent", ["ingest"])
 
     assert token.startswith("cow_")
@@ -56,7 +56,7 @@ def test_a_key_is_kept_as_a_hash_in_a_file_of_its_owner_only(home: Home) -> None
     ("scope", "answers"),
     [("ingest", [200, 403, 403]), ("read", [403, 200, 403]), ("admin", [200, 200, 200])],
 )
-def test_a_key_reaches_as_far_as_its_scope(guard: Guard, home: Home, scope: Any, answers: list[int]) -> None:
+def test_b15_a_key_reaches_as_far_as_its_scope(guard: Guard, home: Home, scope: Any, answers: list[int]) -> None:
     authorization = f"Bearer {add_key(home, 'k', [scope])}"
     asked = [("POST", "/v1/events"), ("POST", "/v1/search"), ("DELETE", "/v1/subjects/actor/bea")]
     assert [status_of(guard, *request, authorization=authorization) for request in asked] == answers
@@ -113,7 +113,7 @@ def test_every_route_has_a_scope_of_its_own(settings: Settings) -> None:
     assert unlisted == []
 
 
-def test_a_rate_is_a_minutes_worth_at_once_then_one_more_as_each_falls_due() -> None:
+def test_b15_a_rate_is_a_minutes_worth_at_once_then_one_more_as_each_falls_due() -> None:
     now = [0.0]
     limits = Limits(clock=lambda: now[0])
     assert [limits.wait_s("k", 2) for _ in range(3)] == [0, 0, 30]
@@ -125,7 +125,7 @@ def test_a_rate_is_a_minutes_worth_at_once_then_one_more_as_each_falls_due() -> 
     assert limits.wait_s("k", 0) == 0
 
 
-def test_without_keys_only_loopback_names_and_pages_are_answered(guard: Guard) -> None:
+def test_b15_without_keys_only_loopback_names_and_pages_are_answered(guard: Guard) -> None:
     assert status_of(guard, "GET", "/v1/status", host="127.0.0.1:8710") == 200
     assert status_of(guard, "GET", "/v1/status", host="[::1]:8710") == 200
     assert status_of(guard, "GET", "/v1/status", host="localhost") == 200

@@ -19,7 +19,7 @@ KILLS = 4
 SENDERS = 4
 
 
-def test_every_acknowledged_event_is_there_exactly_once_after_several_kills(
+def test_b1_report_23_every_acknowledged_event_is_there_exactly_once_after_several_kills(
     start_server: Callable[..., Any], home: Home, settings: Settings, kept_ids: Callable[[Path], list[str]]
 ) -> None:
     acknowledged: set[str] = set()

@@ -130,7 +130,7 @@ def test_every_number_that_the_miner_writes_into_an_edge_is_a_column(home: Home,
     assert written - columns == set()
 
 
-def test_a_call_that_two_doors_saw_is_counted_for_the_first_and_seen_by_both(
+def test_report_2_a_call_that_two_doors_saw_is_counted_for_the_first_and_seen_by_both(
     home: Home, collector: Collector, event: MakeEvent
 ) -> None:
     collector.take_in([event("e1", source="hook"), event("e2", source="hook"), event("e3", source="import")])
@@ -144,7 +144,7 @@ def test_a_call_that_two_doors_saw_is_counted_for_the_first_and_seen_by_both(
     ) == [("hook", 2, 2, 0), ("import", 1, 2, 1), ("otel", 0, 1, 0)]
 
 
-def test_a_reader_keeps_the_copy_it_opened_while_a_new_one_takes_its_place(
+def test_report_33_a_reader_keeps_the_copy_it_opened_while_a_new_one_takes_its_place(
     home: Home, collector: Collector, event: MakeEvent
 ) -> None:
     collector.take_in([event("e1")])
@@ -249,7 +249,7 @@ def events_of(table: str, event: MakeEvent) -> list[Event]:
     ]
 
 
-def test_the_other_views_count_what_they_say(home: Home, collector: Collector, event: MakeEvent) -> None:
+def test_report_7_the_other_views_count_what_they_say(home: Home, collector: Collector, event: MakeEvent) -> None:
     collector.take_in(
         [
             event("e1", outcome="ok", duration_ms=10.0, trigger="user", actor="ada", source="hook"),

@@ -121,7 +121,7 @@ def test_the_export_holds_each_event_in_the_partition_of_its_day(published: Home
     assert pq.read_table(tmp_path / "out" / "skills.parquet").num_rows == 3
 
 
-def test_an_export_again_writes_only_the_days_that_changed(
+def test_report_35_an_export_again_writes_only_the_days_that_changed(
     published: Home, collector: Collector, event: MakeEvent, tmp_path: Path
 ) -> None:
     export(published.usage, tmp_path)
@@ -166,7 +166,7 @@ def sessions_in_parquet(home: Home) -> set[str]:
     return {session for t in tables if "session_id" in t.column_names for session in t.column("session_id").to_pylist()}
 
 
-def test_metrics_tell_what_was_taken_in_and_how_requests_were_answered(start_server: Callable[..., Any]) -> None:
+def test_b16_metrics_tell_what_was_taken_in_and_how_requests_were_answered(start_server: Callable[..., Any]) -> None:
     from prometheus_client.parser import text_string_to_metric_families
 
     server = start_server()

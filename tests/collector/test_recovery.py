@@ -46,12 +46,12 @@ drive /srv/nine 9p rw 0 0
         ("/srv/nine/x", "9p"),
     ],
 )
-def test_36_the_file_system_of_a_home_is_the_deepest_mount_that_holds_it(folder: str, kind: str) -> None:
+def test_report_36_the_file_system_of_a_home_is_the_deepest_mount_that_holds_it(folder: str, kind: str) -> None:
     assert file_system_of(Path(folder), PROC_MOUNTS) == kind
 
 
 @pytest.mark.parametrize("kind", sorted(NETWORK))
-def test_36_a_home_on_a_network_file_system_is_refused_in_one_sentence(
+def test_report_36_a_home_on_a_network_file_system_is_refused_in_one_sentence(
     settings: Settings, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("collector.lock.mounts", lambda: f"/dev/vda / ext4 rw 0 0\nserver:/x / {kind} rw 0 0\n")
@@ -118,7 +118,7 @@ def leave_as_killed(collector: Collector) -> None:
     collector.lock.release()
 
 
-def test_31_32_a_held_database_file_refuses_the_start_and_loses_nothing(
+def test_report_31_32_a_held_database_file_refuses_the_start_and_loses_nothing(
     start_server: Callable[..., Any], home: Home, settings: Settings, kept_ids: KeptIds
 ) -> None:
     server = start_server()

@@ -61,7 +61,7 @@ def test_a_plain_skill_loads_whole_and_without_a_word() -> None:
     ],
     ids=["bom", "crlf", "cr"],
 )
-def test_byte_order_marks_and_line_ends_change_nothing(variant: bytes) -> None:
+def test_report_45_byte_order_marks_and_line_ends_change_nothing(variant: bytes) -> None:
     assert read(variant) == read(PLAIN)
 
 
@@ -95,7 +95,7 @@ def test_nul_and_control_characters_are_removed_with_a_warning() -> None:
         ("description: ships\nmetadata:\n  note: a: b", "ships"),
     ],
 )
-def test_yaml_that_only_lacks_quotes_is_repaired_with_a_warning(head: str, description: str) -> None:
+def test_report_43_yaml_that_only_lacks_quotes_is_repaired_with_a_warning(head: str, description: str) -> None:
     reading = read(f"---\nname: deploy\n{head}\n---\nB\n")
 
     assert reading.skill is not None
@@ -103,7 +103,7 @@ def test_yaml_that_only_lacks_quotes_is_repaired_with_a_warning(head: str, descr
     assert codes(reading) == ["quoted"]
 
 
-def test_block_scalars_give_their_text_on_one_line() -> None:
+def test_report_44_block_scalars_give_their_text_on_one_line() -> None:
     skill = loaded("---\nname: deploy\ndescription: >-\n  Ship\n  a build.\n---\n")
 
     assert skill.description == "Ship a build."
