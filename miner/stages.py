@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -32,7 +33,7 @@ from miner.edges import build_edges, relation_counts
 from miner.itemsets import Bundle, find_bundles
 from miner.parameters import Parameters
 from miner.report import write_learned
-from miner.statistics import Witness, keep_in, update
+from miner.statistics import Witness, keep_in, merge, update
 from miner.transitions import fit
 
 log = logging.getLogger("cowpath.miner")
@@ -45,6 +46,7 @@ class Mining:
     settings: Settings
     parameters: Parameters
     store: Store
+    others: tuple[Path, ...] = ()
     profile: dict[str, Any] = field(default_factory=dict)
     witness: Witness = "session"
     run_id: str = ""
@@ -61,9 +63,12 @@ class Mining:
         return self.witness != "actor"
 
 
-def mine(settings: Settings, parameters: Parameters | None = None) -> dict[str, Any]:
-    """Run all stages in this process and return the run record. Needs a published ``usage.duckdb``."""
-    with opened(settings, parameters) as mining:
+def mine(settings: Settings, parameters: Parameters | None = None, *, others: Sequence[Path] = ()) -> dict[str, Any]:
+    """Run all stages in this process and return the run record. Needs a published ``usage.duckdb``.
+
+    ``others`` are the statistics of other homes, learned from as if their sessions were in this log.
+    """
+    with opened(settings, parameters, others=others) as mining:
         for stage in STAGES:
             log.info("%s", stage.__name__)
             mining = stage(mining)
@@ -71,7 +76,9 @@ def mine(settings: Settings, parameters: Parameters | None = None) -> dict[str, 
 
 
 @contextmanager
-def opened(settings: Settings, parameters: Parameters | None = None) -> Iterator[Mining]:
+def opened(
+    settings: Settings, parameters: Parameters | None = None, *, others: Sequence[Path] = ()
+) -> Iterator[Mining]:
     """A run on the published copy, with a database of its own in memory for the stages' tables."""
     if not settings.at.usage.exists():
         raise StateError(
@@ -84,7 +91,7 @@ def opened(settings: Settings, parameters: Parameters | None = None) -> Iterator
         store.attach(settings.at.usage, "usage", read_only=True)
         store.execute("create view events as select * from usage.events")
         keep_in(store, settings.at.statistics)
-        yield Mining(settings=settings, parameters=parameters or Parameters(), store=store)
+        yield Mining(settings=settings, parameters=parameters or Parameters(), store=store, others=tuple(others))
 
 
 def read_log(mining: Mining) -> Mining:
@@ -92,6 +99,8 @@ def read_log(mining: Mining) -> Mining:
     catalogue = read_catalogue(mining.settings.at.catalogue)
     names = hashlib.sha256(msgspec.json.encode(catalogue.alias_of, order="sorted")).hexdigest()[:12]
     counted = update(mining.store, mining.parameters, names=names)
+    if mining.others:
+        counted = merge(mining.store, [mining.settings.at.statistics, *mining.others])
     identity = f"{counted.profile['digest']}:{mining.parameters.digest}"
     return replace(
         mining,
@@ -109,7 +118,9 @@ def count_pairs(mining: Mining) -> Mining:
     given = msgspec.structs.asdict(mining.parameters) | {"witness": mining.witness, "cap": cap}
     for name in sql_names("mine"):
         mining.store.run(name, **given)
-    return replace(mining, pairs=mining.store.frame("select * from pair_stats order by a, b"))
+    ((skills,),) = mining.store.rows("select count(distinct skill) from kept.steps")
+    pairs = mining.store.frame("select * from pair_stats order by a, b")
+    return replace(mining, pairs=pairs, profile=mining.profile | {"skills": skills})
 
 
 def test_pairs(mining: Mining) -> Mining:

@@ -9,12 +9,13 @@ the log lost events, everything is counted anew. The result is the same, to the 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from cowpath.errors import CowpathError
+from cowpath.errors import HomeBusy, InputError
 from cowpath.store import Store, sql_names
 from miner.parameters import Parameters
 
@@ -24,8 +25,12 @@ FORMAT = 1
 """Rises when what is kept changes its meaning."""
 
 MOST_SEGMENTS = 8
+MEMORY = Path(":memory:")
 NOTHING = -(2**62)
 """A watermark before everything."""
+
+LOOKS = ("statistics/00_tables", "statistics/10_changed", "statistics/20_sessions", "statistics/25_profile")
+"""What is run before it is known whether, and how, anything is counted."""
 
 PARTS = ("cells", "cell_skills", "pairs", "adjacent", "suggested")
 TABLES = ("mark", "skills", "witnesses", "sessions", "sequences", "steps", *PARTS)
@@ -42,14 +47,14 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
     anew: bool
 
 
-def keep_in(store: Store, path: Path | str = ":memory:") -> None:
+def keep_in(store: Store, path: Path = MEMORY) -> None:
     """Attach the kept statistics as ``kept``; a file that cannot be read is begun anew."""
     try:
-        store.attach(Path(path), "kept") if path != ":memory:" else store.execute("attach ':memory:' as kept")
-    except CowpathError as error:
+        store.attach(path, "kept")
+    except HomeBusy as error:
         log.warning("%s; the statistics are counted anew", error.message)
-        Path(path).unlink()
-        store.attach(Path(path), "kept")
+        path.unlink()
+        store.attach(path, "kept")
     store.run("statistics/00_tables")
 
 
@@ -69,8 +74,51 @@ def update(store: Store, parameters: Parameters, *, names: str = "") -> Update:
         if sessions or anew:
             _count(store, parameters, witness)
             _set_mark(store, identity)
-    ((profile["skills"],),) = store.rows("select count(distinct skill) from kept.steps")
     return Update(profile=profile, witness=witness, sessions=sessions, anew=anew)
+
+
+def merge(store: Store, shards: Sequence[Path]) -> Update:
+    """Take the place of ``kept`` with the sums of several logs, in memory: as one log with all their sessions.
+
+    InputError where two of them share a session, or were counted differently.
+    """
+    store.detach("kept")
+    keep_in(store)
+    identities: set[str] = set()
+    for path in shards:
+        _attach_shard(store, path)
+        with store.transaction():
+            _refuse_shared_sessions(store, path)
+            store.run("compact/merge")
+        identities.add(store.rows("select identity from shard.mark")[0][0])
+        store.detach("shard")
+    if len(identities) > 1:
+        raise InputError(
+            "these statistics were counted differently (format : thresholds of reading : witness : names of skills): "
+            + ", ".join(sorted(identities)),
+            suggestions=["mine each home by this version, with the same catalogue, and try again"],
+        )
+    with store.transaction():
+        store.execute("create or replace temp table changed (session_id text)")
+        store.execute("create or replace temp table fresh_sessions as from kept.sessions limit 0")
+        profile, witness = _profile(store)
+    return Update(profile=profile, witness=witness, sessions=0, anew=False)
+
+
+def _attach_shard(store: Store, path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"{path} is no file; a home keeps its statistics in statistics.duckdb once it was mined")
+    store.attach(path, "shard", read_only=True)
+    tables = store.rows("select count(*) from duckdb_tables() where database_name = 'shard' and table_name = 'mark'")
+    if tables == [(0,)] or store.rows("select count(*) from shard.mark") == [(0,)]:
+        raise InputError(f"{path} holds no statistics", suggestions=["cowpath mine"])
+
+
+def _refuse_shared_sessions(store: Store, path: Path) -> None:
+    shared = store.rows("select session_id from kept.sessions semi join shard.sessions using (session_id) limit 3")
+    if shared:
+        names = ", ".join(session_id for (session_id,) in shared)
+        raise InputError(f"{path} holds sessions that are counted already, {names} among them; a session counts once")
 
 
 def choose_witness(*, actors: int, days: int, named_share: float) -> Witness:
@@ -102,6 +150,11 @@ def _look(store: Store, watermark: int) -> tuple[dict[str, Any], Witness]:
     """Which sessions changed since, what the whole log holds now, and who vouches in it."""
     store.run("statistics/10_changed", watermark=watermark)
     store.run("statistics/20_sessions")
+    return _profile(store)
+
+
+def _profile(store: Store) -> tuple[dict[str, Any], Witness]:
+    store.run("statistics/25_profile")
     profile = store.frame("select * from profile").row(0, named=True)
     share = profile["named_sessions"] / max(1, profile["sessions"])
     return profile, choose_witness(actors=profile["actors"], days=profile["days"], named_share=share)
@@ -129,8 +182,9 @@ def _count(store: Store, parameters: Parameters, witness: Witness) -> None:
     if len(_segments(store)) > MOST_SEGMENTS:
         store.run("compact/segments")
     given = msgspec.structs.asdict(parameters) | {"witness": witness, "segment": max(_segments(store), default=-1) + 1}
-    for name in sql_names("statistics")[3:]:
-        store.run(name, **given)
+    for name in sql_names("statistics"):
+        if name not in LOOKS:
+            store.run(name, **given)
 
 
 def _segments(store: Store) -> list[int]:

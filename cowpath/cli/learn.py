@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,15 +21,26 @@ SHOWN = 10
 @click.command()
 @click.option("--every", default=None, metavar="INTERVAL", help="Serve it on a schedule: 90s, 15m, 2h.")
 @click.option("--no-publish", is_flag=True, help="Mine the published copy as it is.")
+@click.option(
+    "--with",
+    "others",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Learn from another home too, by its statistics.duckdb; may be given more than once.",
+)
 @with_home
 @with_json
-def mine(every: str | None, no_publish: bool, home: str | None, as_json: bool) -> None:
+def mine(every: str | None, no_publish: bool, others: tuple[Path, ...], home: str | None, as_json: bool) -> None:
     """Learn edges and the next-skill model from the published calls.
 
     Runs in this process. With PREFECT_API_URL set it is a flow run there; with --every it is a
-    deployment on a schedule until it is stopped.
+    deployment on a schedule until it is stopped. Only sessions that are new or changed are counted;
+    homes that share no session learn together by --with, as if their logs were one.
     """
     settings = settings_of(home)
+    if others and (every is not None or settings.prefect_api_url):
+        raise InputError("--with works in a direct run only", suggestions=["cowpath mine --with FILE"])
     if every is not None:
         from miner.flow import run_every
 
@@ -38,7 +51,7 @@ def mine(every: str | None, no_publish: bool, home: str | None, as_json: bool) -
     if not no_publish:
         _publish(settings)
     embeddings = embed(settings)
-    record = learn(settings)
+    record = learn(settings, others)
     document = record | {"embeddings": embeddings, "top": _top(settings)}
     show(document, lambda: _page(document), as_json=as_json)
 
@@ -59,7 +72,7 @@ def _publish(settings: Settings) -> None:
         door.publish()
 
 
-def learn(settings: Settings) -> dict[str, Any]:
+def learn(settings: Settings, others: Sequence[Path] = ()) -> dict[str, Any]:
     """One mining run, here or under the Prefect server that was named."""
     if settings.prefect_api_url:
         from miner.flow import run_once
@@ -67,7 +80,7 @@ def learn(settings: Settings) -> dict[str, Any]:
         return run_once(settings)
     from miner.stages import mine
 
-    return mine(settings)
+    return mine(settings, others=others)
 
 
 def _top(settings: Settings) -> list[dict[str, Any]]:
