@@ -25,6 +25,7 @@ from collector.cloudevents import read_cloud_events
 from collector.counted import Item
 from collector.exchange import THREAD_BYTES, collector_of, json_answer, plain_body_of, settings_of
 from collector.hooks.app import router as hooks_router
+from collector.lock import refuse_one_of_many
 from collector.otlp.answer import error_body, speaks_otlp
 from collector.otlp.app import router as otlp_router
 from collector.schemas import ERRORS, ONE_OR_MANY, component_schemas, native_schema, ref
@@ -43,6 +44,8 @@ def create_app(settings: Settings, collector: Collector | None = None) -> FastAP
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if collector is None:
+            refuse_one_of_many(settings.at)
         opened = None if collector else await asyncio.to_thread(Collector, settings)
         app.state.collector = collector or opened
         yield

@@ -11,7 +11,7 @@ from typing import IO, Self
 
 import msgspec
 
-from cowpath.errors import HomeBusy, StoreDamaged
+from cowpath.errors import HomeBusy, StateError, StoreDamaged
 from cowpath.home import Home, make_folder
 
 PATIENCE_S = 0.5
@@ -88,16 +88,20 @@ def read_holder(home: Home) -> Holder:
 
 def busy(home: Home, holder: Holder) -> HomeBusy:
     """The one sentence for a home that is taken."""
-    if multiprocessing.parent_process():
-        return HomeBusy(
-            f"{home.root} has a collector in another process of this server ({holder.pid or 'unknown'}), and one file "
-            "has one writer: run uvicorn with one worker and without --reload, or use `cowpath up`"
-        )
     where = f" and listens on {holder.url}" if holder.url else ""
     return HomeBusy(
         f"{home.root} already has its collector: process {holder.pid or 'unknown'} holds it{where}; "
         "a home has one collector, so send to that one, stop it, or choose another --home"
     )
+
+
+def refuse_one_of_many(home: Home) -> None:
+    """StateError in a process that another one started to serve: it has brothers, or is replaced while it writes."""
+    if multiprocessing.parent_process():
+        raise StateError(
+            f"{home.root} has one writer, and this server was started as one of several processes: "
+            "run uvicorn with one worker and without --reload, or use `cowpath up`"
+        )
 
 
 def refuse_network_file_system(home: Home) -> None:

@@ -165,6 +165,8 @@ def test_what_the_collector_decides_cannot_be_sent() -> None:
 def test_report_22_a_missing_id_is_made_up_and_differs_each_time() -> None:
     first, second = taken([{"session_id": "s1", "skill_id": "plan"}] * 2)
 
+    assert isinstance(first, Event)
+    assert isinstance(second, Event)
     assert first.event_id != second.event_id
     assert first.event_id
 

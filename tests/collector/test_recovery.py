@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -63,30 +64,36 @@ def test_report_36_a_home_on_a_network_file_system_is_refused_in_one_sentence(
     assert not settings.at.root.exists()
 
 
-def test_b20_a_second_worker_of_one_server_is_told_to_be_the_only_one(home: Home, collector: Collector) -> None:
-    code = (
-        "import multiprocessing as m; from tests_worker import start\n"
-        "if __name__ == '__main__':\n"
-        "    p = m.get_context('spawn').Process(target=start); p.start(); p.join()"
-    )
-    folder = home.root.parent
-    (folder / "tests_worker.py").write_text(
-        "from collector.service import Collector\n"
-        "from cowpath.errors import HomeBusy\n"
+@pytest.mark.parametrize("option", [["--workers", "2"], ["--reload"]], ids=["workers", "reload"])
+def test_b20_report_31_a_server_of_several_processes_is_refused_in_one_sentence(
+    tmp_path: Path, home: Home, option: list[str]
+) -> None:
+    (tmp_path / "served.py").write_text(
+        "from collector.app import create_app\n"
         "from cowpath.settings import Settings\n"
-        "def start():\n"
-        f"    try: Collector(Settings(home={str(home.root)!r}, publish_every_s=0))\n"
-        "    except HomeBusy as error: print(error.message)\n"
+        f"app = create_app(Settings(home={str(home.root)!r}, publish_every_s=0))\n"
     )
-    (folder / "main.py").write_text(code)
-    path = os.pathsep.join([str(folder), str(Path(__file__).parent.parent.parent)])
-
-    said = subprocess.run(
-        [sys.executable, folder / "main.py"], capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path}
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    server = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", "served:app", "--port", "0", *option],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
+    patience = threading.Timer(60, server.kill)
+    patience.start()
+    try:
+        assert server.stderr is not None
+        said = next((line for line in server.stderr if "one writer" in line), "nothing")
+    finally:
+        patience.cancel()
+        server.terminate()
+        server.communicate(timeout=30)
 
-    assert "one worker and without --reload" in said.stdout
-    assert str(os.getpid()) in said.stdout
+    assert "run uvicorn with one worker and without --reload" in said
+    assert not home.live.exists()
 
 
 def test_a_torn_last_line_is_cut_kept_and_counted(settings: Settings, event: MakeEvent, kept_ids: KeptIds) -> None:
