@@ -6,13 +6,12 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from collector.body import holds_lines, unpacked
-from collector.counted import Item
 from collector.intake import CHECKS, admit
 from collector.wire import read_events
 from cowpath.errors import InputError, TooLarge, UnsupportedMedia
@@ -21,9 +20,11 @@ from cowpath.event import Event, Rejected
 NOW = datetime(2026, 12, 1, tzinfo=UTC)
 
 
-def taken(body: object, *, as_lines: bool = False, limit: int = 100) -> list[Item]:
+def taken(body: object, *, as_lines: bool = False, limit: int = 100) -> list[Event | Rejected]:
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    return [admit(item, secret=b"key", now=NOW) for item in read_events(raw, as_lines=as_lines, limit=limit)]
+    items = [admit(item, secret=b"key", now=NOW) for item in read_events(raw, as_lines=as_lines, limit=limit)]
+    assert all(isinstance(item, Event | Rejected) for item in items)
+    return cast(list[Event | Rejected], items)
 
 
 def one(**fields: Any) -> Event:
@@ -162,7 +163,7 @@ def test_what_the_collector_decides_cannot_be_sent() -> None:
     assert (event.stored_at, event.clock, event.extra) == (NOW, "none", {})
 
 
-def test_report_22_a_missing_id_is_made_up_and_differs_each_time() -> None:
+def test_a_missing_id_is_made_up_and_differs_each_time() -> None:
     first, second = taken([{"session_id": "s1", "skill_id": "plan"}] * 2)
 
     assert isinstance(first, Event)

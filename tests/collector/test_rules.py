@@ -282,7 +282,7 @@ def test_b21_only_an_explicit_activation_is_a_use(client: httpx.Client, home: Ho
 
 
 def test_b22_what_was_shown_is_kept_and_a_call_that_followed_it_is_told_apart(client: httpx.Client, home: Home) -> None:
-    shown = {"shown": ["test", "ship"], "rank": 1, "model": "run-7", "accepted": True}
+    shown: dict[str, Any] = {"shown": ["test", "ship"], "rank": 1, "model": "run-7", "accepted": True}
     client.post(
         "/v1/events",
         json=[
