@@ -47,7 +47,7 @@ class Query(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             for status, words in {
                 413: "The request or the answer is too large.",
                 422: "No query, or one that cannot be run, wants to write or took too long.",
-                503: "As many queries as may run at once are running; see Retry-After.",
+                503: "As many queries as may run at once are running, or the store is being replaced; see Retry-After.",
             }.items()
         },
     },
