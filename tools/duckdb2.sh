@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the core tests on the newest DuckDB 2: an environment that holds only that, laid over .venv.
-# Arguments are pytest's; without any, everything between the POST and the edge.
+# Arguments are pytest's; without any, the way of an event from the POST to the suggestion.
 set -eu
 cd "$(dirname "$0")/.."
 overlay=.venv/duckdb2
@@ -16,6 +16,6 @@ PY
 fi
 "$python" -c 'import duckdb; print("DuckDB", duckdb.__version__)'
 if [ $# -eq 0 ]; then
-    set -- tests/collector tests/miner tests/test_follow_one_event.py tests/test_equal_bytes.py tests/test_data_dictionary.py
+    set -- tests/collector tests/miner tests/ranker tests/test_follow_one_event.py tests/test_equal_bytes.py tests/test_data_dictionary.py
 fi
 exec "$python" -m pytest -q -m "not slow and not model" "$@"
