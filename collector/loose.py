@@ -99,9 +99,9 @@ def utc_of(moment: datetime | float) -> datetime | None:
             return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
         except OverflowError:
             return moment.replace(tzinfo=UTC)
-    if math.isnan(moment):
-        return None
     try:
+        if math.isnan(moment):
+            return None
         return EPOCH + timedelta(seconds=moment / _units_per_second(moment))
     except OverflowError:
         return LAST if moment > 0 else FIRST
