@@ -2,7 +2,8 @@
 -- `bare`: whether a table may be named without its database, because that is where the query runs. Elsewhere a bare
 -- name is only one that WITH gives, and WITH may give none that also is a table there: which is meant cannot be told.
 -- Only SELECT can be serialized; a table function that is not listed could read files or stop the server. Quack's own
--- questions to us (cowpath_quack_...) run queries themselves, a row at a time, and no timer would end that.
+-- questions to us (cowpath_quack_...) run queries themselves, a row at a time, and no timer would end that. Where the
+-- query is run elsewhere a second time, a function must answer the same then.
 create or replace macro analysts.main.refusal(sql, bare) as (
     with parsed as (
         select json_serialize_sql(cast(sql as text)) as tree
@@ -15,23 +16,28 @@ create or replace macro analysts.main.refusal(sql, bare) as (
             json_extract_string(tree, '$..schema_name') as schemas,
             json_extract_string(tree, '$..catalog_name') as catalogs,
             json_extract_string(tree, '$..function.function_name') as functions,
-            list_filter(
-                json_extract_string(tree, '$..function_name'), lambda f: starts_with(lower(f), 'cowpath_')
-            ) as ours,
+            json_extract_string(tree, '$..function_name') as called,
+            (select list(name) from analysts.base.unsteady) as unsteady,
             json_extract_string(tree, '$..cte_map.map[*].key') as given,
             (select list(name) from analysts.base.taken) as taken,
             json_extract_string(tree, '$..type') as types
         from parsed
     ),
     told as (
-        select *, list_filter(given, lambda n: bare or not list_contains(taken, lower(n))) as named
+        select
+            *,
+            list_filter(given, lambda n: bare or not list_contains(taken, lower(n))) as named,
+            list_filter(
+                called,
+                lambda f: starts_with(lower(f), 'cowpath_') or (not bare and list_contains(unsteady, lower(f)))
+            ) as closed
         from parts
     ),
     judged as (
         select
             problem,
             statements,
-            ours,
+            closed,
             list_filter(
                 functions,
                 lambda f: lower(f) not in (
@@ -59,7 +65,7 @@ create or replace macro analysts.main.refusal(sql, bare) as (
         case
             when problem is not null then problem
             when statements is distinct from 1 then 'exactly one statement is taken'
-            when len(ours) > 0 then 'the function ' || ours[1] || ' is not open to queries'
+            when len(closed) > 0 then 'the function ' || closed[1] || ' is not open to queries'
             when len(foreign_functions) > 0 then 'the table function ' || foreign_functions[1] || ' is not open to queries'
             when len(foreign_tables) > 0
                 then 'the table ' || concat_ws(

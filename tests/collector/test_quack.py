@@ -73,6 +73,7 @@ REFUSED = {
     "stopping the server": "select * from quack_stop('quack:localhost')",
     "who else is connected": "select * from quack_active_connections()",
     "quack's questions to us": "select cowpath_quack_authorization('c', 'select 1') from analysts.events",
+    "soon over the first time, perhaps": "select count(*) from analysts.events as a where random() < 0.5",
     "more rows than are answered": "select a.event_id from analysts.events as a, analysts.events as b",
     "longer than it may take": (
         "select sum(hash(a.event_id, b.event_id, c.event_id, d.event_id, e.event_id)) from analysts.events as a, "
