@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import get_args
 
 import msgspec
@@ -32,6 +33,8 @@ MAX_DEAD_LETTER = 8_192
 
 TEXTS = ("event_id", "session_id", "skill", "stream_id", "kind", "batch_id", "agent", "agent_version", "source",
          "suggested_by")  # fmt: skip
+
+texts_of: Callable[[Event], tuple[str | None, ...]] = attrgetter(*TEXTS)
 
 BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffd]")
 """Control characters, and the mark that decoding leaves where it found no character: two ids may differ just there."""
@@ -78,14 +81,17 @@ def complete(event: Event) -> Event | Rejected:
 
 def within_size(event: Event) -> Event | Rejected:
     """Ids and names are short and of one line; others are something else, and would be printed to people and agents."""
-    for name in TEXTS:
-        value = getattr(event, name)
+    texts = texts_of(event)
+    # Most events are short and plain as a whole, and need no look at each of their texts.
+    whole = "".join(filter(None, texts))
+    if len(whole) <= MAX_TEXT and whole.isascii() and whole.isprintable():
+        return event
+    for name, value in zip(TEXTS, texts, strict=True):
         if value is None:
             continue
         if len(value) > MAX_TEXT:
             return refuse(event, "too_long", name, f"{name} has {len(value)} characters; at most {MAX_TEXT} are taken")
-        # Most text is plain and needs no second look.
-        if not (value.isascii() and value.isprintable()) and BAD_TEXT.search(value):
+        if BAD_TEXT.search(value):
             return refuse(event, "bad_text", name, f"{name} holds a control character, or one that was lost on the way")
     return event
 

@@ -68,12 +68,6 @@ class NativeBatch(msgspec.Struct, kw_only=True):
     counted: list[Counted] = []
 
 
-class CountedBatch(msgspec.Struct):
-    """The counts of a batch."""
-
-    counted: list[Counted] = []
-
-
 class UnreadBatch(msgspec.Struct):
     """A batch of which only the frame was read."""
 

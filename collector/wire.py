@@ -16,7 +16,7 @@ import msgspec
 
 from collector.counted import Counted
 from collector.loose import Unusable, moment_of, number_of, text_of, utc_of, whole_of, whole_text
-from collector.native import MAX_TEXT, CountedBatch, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
+from collector.native import MAX_TEXT, ExactBatch, ExactEvent, NativeEvent, UnreadBatch
 from collector.private import without_private
 from collector.skew import with_skew
 from cowpath.errors import InputError, TooLarge
@@ -32,6 +32,9 @@ OURS = frozenset({"clock", "stored_at", "arrival"})
 
 PLACES = (frozenset(NativeEvent.__struct_fields__) | OURS) - {"group"}
 """Fields that have a place of their own; all others are kept in ``extra``."""
+
+FRAME = frozenset({"events", "rejected"})
+"""What makes an object a batch."""
 
 Item = Event | Rejected
 Unread = Any
@@ -65,8 +68,12 @@ def read_counts(body: bytes) -> list[Counted]:
     if b'"counted"' not in body or body.lstrip()[:1] != b"{":
         return []
     try:
-        return msgspec.json.decode(body, type=CountedBatch).counted
-    except (msgspec.DecodeError, RecursionError) as error:
+        document = loosely(body)
+        if not FRAME & document.keys():
+            # One event with a field of that name.
+            return []
+        return msgspec.convert(whole_text(document.get("counted", [])), list[Counted])
+    except (ValueError, RecursionError) as error:
         raise InputError(f"counted is a list of counts: {error}; see GET /openapi.json") from None
 
 
@@ -96,7 +103,7 @@ def _split(body: bytes) -> tuple[list[Unread], list[Rejected], Sent]:
         return _split_loosely(body)
     if isinstance(document, list):
         return [*document], [], None
-    if "events" not in document and "rejected" not in document:
+    if not FRAME & document.keys():
         return [body], [], None
     try:
         batch = msgspec.json.decode(body, type=UnreadBatch)

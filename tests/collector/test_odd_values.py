@@ -103,6 +103,25 @@ def test_what_a_sender_refused_is_kept_also_from_a_batch_that_only_other_writers
     assert fine.extra["clock_skew_s"] == 7_200
 
 
+def test_a_field_named_as_the_counts_of_a_batch_is_one_more_field_of_an_event(
+    client: TestClient, collector: Collector
+) -> None:
+    def post(body: str) -> Any:
+        return client.post("/v1/events", content=body, headers={"Content-Type": "application/json"})
+
+    count = '{"count_id":"c1","series":"x","skill":"plan","n":3,"counted_at":"2026-11-30T12:00:00Z"}'
+    assert post("{" + GOOD + ',"counted":5}').json()["accepted"] == 1
+    mixed = post('{"events":[{' + GOOD.replace("e1", "e3") + ',"seq":NaN},' + FINE + f'],"counted":[{count}]}}').json()
+    wrong = post('{"events":[' + FINE + '],"counted":5}')
+    collector.flush()
+
+    assert (mixed["accepted"], mixed["rejected"], wrong.status_code) == (2, 1, 422)
+    assert collector.cursor().rows("select event_id, extra from events order by event_id") == [
+        ("e1", '{"counted":5}'), ("e2", "{}"),
+    ]  # fmt: skip
+    assert collector.cursor().rows("select skill, n from counted") == [("plan", 3)]
+
+
 def test_a_cloud_event_with_a_value_that_is_none_costs_only_itself() -> None:
     envelope = '"specversion":"1.0","source":"s","type":"t","subject":"plan"'
     raw = "[" + ",".join(
