@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -13,7 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.app import router as access_router
@@ -201,8 +201,18 @@ async def _show_http(request: Request, error: Exception) -> Response:
 
 def _methods_of(request: Request) -> list[str]:
     """What a path takes, over all its routes; the framework would name those of the first only."""
-    routes = [route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE]
+    routes = [route for route in _single(request.app.routes) if route.matches(request.scope)[0] is not Match.NONE]
     return sorted({method for route in routes for method in getattr(route, "methods", None) or ()})
+
+
+def _single(routes: Iterable[BaseRoute]) -> Iterator[BaseRoute]:
+    """The routes themselves, also those of routers that the framework keeps whole."""
+    for route in routes:
+        router: APIRouter | None = getattr(route, "original_router", None)
+        if router is None:
+            yield route
+        else:
+            yield from _single(router.routes)
 
 
 def _openapi_of(app: FastAPI) -> Callable[[], dict[str, Any]]:

@@ -15,7 +15,7 @@ LINE_TYPES = frozenset({"application/x-ndjson", "application/ndjson", "applicati
 EVENT_TYPES = {"application/cloudevents+json": False, "application/cloudevents-batch+json": True}
 """Content types of CloudEvents, and whether such a body is a batch."""
 
-GZIP = 16 + zlib.MAX_WBITS
+GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 ZSTD_WINDOW = 8 * 2**20
 """The largest window a sender may ask memory for (RFC 9659)."""
@@ -46,7 +46,9 @@ def unpacked(body: bytes, encoding: str, *, limit: int) -> bytes:
         return body
     unpack = UNPACK.get(encoding)
     if unpack is None:
-        raise UnsupportedMedia(f"content encoding {encoding!r} is not taken", suggestions=["gzip", "zstd", "identity"])
+        raise UnsupportedMedia(
+            f"content encoding {encoding!r} is not taken", suggestions=["gzip", "zstd", "deflate", "identity"]
+        )
     try:
         plain = unpack(body, limit)
     except (zlib.error, zstandard.ZstdError) as error:
@@ -61,10 +63,10 @@ def too_large(limit: int) -> TooLarge:
 
 
 def _gunzipped(body: bytes, limit: int) -> bytes:
-    """All members of a gzip body, but never more than one byte past the limit."""
+    """All members of a gzip body, or a deflated one, but never more than one byte past the limit."""
     plain = b""
     while body and len(plain) <= limit:
-        member = zlib.decompressobj(wbits=GZIP)
+        member = zlib.decompressobj(wbits=GZIP_OR_ZLIB)
         plain += member.decompress(body, limit + 1 - len(plain))
         if not member.eof and len(plain) <= limit:
             raise zlib.error("it ends too early")
@@ -86,5 +88,10 @@ def _unzstd(body: bytes, limit: int) -> bytes:
     return plain
 
 
-UNPACK: dict[str, Callable[[bytes, int], bytes]] = {"gzip": _gunzipped, "x-gzip": _gunzipped, "zstd": _unzstd}
+UNPACK: dict[str, Callable[[bytes, int], bytes]] = {
+    "gzip": _gunzipped,
+    "x-gzip": _gunzipped,
+    "deflate": _gunzipped,
+    "zstd": _unzstd,
+}
 """Content encoding -> what undoes it."""

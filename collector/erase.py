@@ -224,7 +224,8 @@ def _marked(store: Store, erased: Erased, before: datetime | None) -> Iterator[d
     Tables are found by their columns, so that a new one with a session, an actor or an event is reached too.
     """
     sessions = [s for (s,) in store.rows("select distinct session_id from events") if erased.has("session", s)]
-    actors = [a for (a,) in store.rows("select distinct actor from completed_events") if erased.has("actor", a)]
+    named = store.rows("select distinct actor from completed_events union select distinct actor from counted")
+    actors = [a for (a,) in named if erased.has("actor", a)]
     letters = [n for n, body in store.rows("select arrival, body from rejected") if erased.names(body)]
     with (
         store.visible("erased_sessions", pa.table({"value": pa.array(sessions, pa.string())})),
@@ -249,6 +250,7 @@ def _condition(table: str, columns: list[str]) -> str:
     conditions = [words for column, words in CONDITIONS.items() if column in columns]
     if table == "rejected":
         conditions.append("arrival in (select value from erased_letters)")
+    if table in ("rejected", "counted"):
         conditions.append("coalesce(stored_at < (select before from erased_before), false)")
     return " or ".join(conditions)
 

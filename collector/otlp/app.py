@@ -19,6 +19,9 @@ from cowpath.event import utc_now
 
 router = APIRouter()
 
+DOOR = "otlp"
+"""Where what tells of no skill is counted."""
+
 BINARY = {"type": "string", "format": "binary"}
 
 
@@ -90,6 +93,7 @@ async def _export(export: Export, request: Request) -> Response:
     found = await asyncio.to_thread(read) if len(body) > THREAD_BYTES else read()
     collector = collector_of(request)
     receipt = await collector.take_in_async(found.items) if found.items else Receipt()
+    collector.ignored.add(DOOR, found.ignored)
     return response_to(export, found, receipt, protobuf=protobuf)
 
 
