@@ -30,7 +30,7 @@ def files_of(settings: Settings) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in [*settings.at.learned.iterdir(), *settings.at.edges.iterdir()]}
 
 
-def test_equal_logs_give_equal_bytes_in_whatever_order_they_arrive(tmp_path: Path) -> None:
+def test_b10_equal_logs_give_equal_bytes_in_whatever_order_they_arrive(tmp_path: Path) -> None:
     events = live(plant(5, skills=80, templates=14, actors=6), sessions=700, seed=5)
     shuffled = [*events, *events[:500]]
     random.Random(2).shuffle(shuffled)
