@@ -163,9 +163,13 @@ def ask_bytes(url: str, method: str, path: str, body: bytes = b"", *, key: str =
 
 def _refusal(response: http.client.HTTPResponse, answer: bytes) -> CowpathError:
     try:
-        document = msgspec.json.decode(answer, type=dict[str, Any])["error"]
-    except (msgspec.DecodeError, KeyError):
+        document = msgspec.json.decode(answer, type=dict[str, Any])
+    except msgspec.DecodeError:
         return CowpathError(f"the collector answered {response.status} without a JSON document")
+    if not isinstance(document.get("error"), dict):
+        # A google.rpc.Status, as exporters are told.
+        return CowpathError(f"the collector answered {response.status}: {document.get('message', 'no word why')}")
+    document = document["error"]
     return _error_of(document, retry_after=response.getheader("Retry-After"))
 
 

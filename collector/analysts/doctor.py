@@ -150,7 +150,7 @@ def send_hook(url: str, session: str, key: str) -> None:
     _post(url, "/v1/hooks/claude-code", payload, key)
 
 
-def send_otlp(url: str, session: str, key: str) -> None:
+def send_log(url: str, session: str, key: str) -> None:
     now = utc_now()
     values = {
         "event.name": "skill_activated",
@@ -172,6 +172,24 @@ def send_otlp(url: str, session: str, key: str) -> None:
     _post(url, "/v1/logs", {"resourceLogs": [{"resource": service, "scopeLogs": [scope]}]}, key)
 
 
+def send_span(url: str, session: str, key: str) -> None:
+    now_ns = str(int(utc_now().timestamp() * 1e9))
+    values = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": "load_skill",
+        "gen_ai.skill.name": TEST_SKILL,
+        "gen_ai.conversation.id": session,
+    }
+    span = {
+        "traceId": uuid.uuid4().hex,
+        "spanId": uuid.uuid4().hex[:16],
+        "startTimeUnixNano": now_ns,
+        "endTimeUnixNano": now_ns,
+        "attributes": [{"key": k, "value": {"stringValue": v}} for k, v in values.items()],
+    }
+    _post(url, "/v1/traces", {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}, key)
+
+
 def send_spooled(url: str, session: str, key: str) -> None:
     with tempfile.TemporaryDirectory() as spool, Client(url, spool, key or None) as client:
         client.record(TEST_SKILL, session)
@@ -181,7 +199,8 @@ def send_spooled(url: str, session: str, key: str) -> None:
 PATHS: dict[str, tuple[str, Callable[[str, str, str], None]]] = {
     "native JSON": ("/v1/events", send_native),
     "Claude Code hook": ("/v1/hooks/claude-code", send_hook),
-    "OTLP logs": ("/v1/logs", send_otlp),
+    "OTLP logs": ("/v1/logs", send_log),
+    "OTLP traces": ("/v1/traces", send_span),
     "spool client": ("/v1/events", send_spooled),
 }
 """Path -> the route it needs, and how to send the test event."""

@@ -247,6 +247,8 @@ def _import_page(document: Mapping[str, Any]) -> str:
     if document.get("unchanged_files"):
         lines.append(f"  unchanged since the last import and not read again: {document['unchanged_files']:,} files")
     lines += [f"  rejected {code}: {number:,}" for code, number in document["reasons"].items()]
+    if document.get("counts"):
+        lines.append(f"  among them data points of counters, which are no calls: {document['counts']:,}")
     if document.get("unreadable_lines"):
         lines.append(f"  unreadable lines: {document['unreadable_lines']:,}")
     if document.get("left_out"):
