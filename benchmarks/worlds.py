@@ -6,14 +6,21 @@ add a meaningless pair, interleaved tasks, retries, noise, swaps, calls that fol
 drift of templates after 60 % of the time. ``truth`` is what a clean simulation with equal actors
 says: ``precedes`` where one skill comes first in at least 70 % of the tasks that hold both,
 ``complements`` between 30 % and 70 %.
+
+Two things come on top where they are asked for, and leave the calls as they are: ``unthreaded``
+makes the log of a client that does not say which calls followed advice, only what was shown;
+``with_outcomes`` lets sessions fail, more often where two skills that do not go together met.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
+import msgspec
 import numpy as np
 from numpy.random import Generator
 
@@ -50,8 +57,10 @@ class World:
     drift_at: float = 0.6
 
 
-def plant(seed: int, *, skills: int = 300, templates: int = 64, actors: int = 24, drift: bool = True) -> World:
-    """A world with everything in it."""
+def plant(
+    seed: int, *, skills: int = 300, templates: int = 64, actors: int = 24, drift: bool = True, advised: int = 12
+) -> World:
+    """A world with everything in it. Advice, once there is any, follows ``advised`` of the skills."""
     rng = np.random.default_rng(seed)
     names = [f"skill-{i:03d}" for i in rng.permutation(skills)]
     hubs, starters, enders, pool = names[:6], names[6:8], names[8:10], names[10:]
@@ -71,10 +80,16 @@ def plant(seed: int, *, skills: int = 300, templates: int = 64, actors: int = 24
         swap=float(rng.choice([0.03, 0.1])),
         habits={a: (int(rng.choice(long_enough)), 0) for a in habitual},
         private_pairs={a: _two(rng, pool) for a in habitual},
-        advice=tuple(_two(rng, pool) for _ in range(12)),
+        advice=(*(_two(rng, pool) for _ in range(12)), *_more_advice(seed, pool, advised - 12)),
         preference={a: rng.dirichlet(np.full(templates, 0.4)) for a in who},
         volume=volume / volume.sum(),
     )
+
+
+def _more_advice(seed: int, pool: list[str], pairs: int) -> list[Pair]:
+    """Drawn apart: a world differs from one with less advice in nothing else."""
+    rng = np.random.default_rng([seed, 11])
+    return [_two(rng, pool) for _ in range(pairs)]
 
 
 def plant_nothing(seed: int, *, skills: int = 300, actors: int = 24) -> World:
@@ -114,13 +129,99 @@ def live(world: World, *, sessions: int, seed: int, advice: bool = True) -> list
     return events
 
 
+def unthreaded(world: World, events: Sequence[Event]) -> list[Event]:
+    """The same log from a client that names no ``suggested_by``: all that is known is which skill was shown when."""
+    advised = dict(world.advice)
+    half = START + timedelta(days=42)
+    log: list[Event] = []
+    for event in events:
+        assert event.called_at is not None
+        log.append(msgspec.structs.replace(event, suggested_by=None))
+        if event.skill in advised and event.called_at >= half and not event.suggested_by:
+            shown_at = event.called_at + timedelta(seconds=1)
+            log.append(
+                Event(
+                    event_id=f"{event.event_id}-shown",
+                    session_id=event.session_id,
+                    skill=advised[event.skill],
+                    called_at=shown_at,
+                    seq=event.seq,
+                    kind="impression",
+                    actor=event.actor,
+                    source="planted",
+                )
+            )
+    return log
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Why sessions of a world fail: each a shift of the log odds. ``conflicts`` do not go together."""
+
+    conflicts: tuple[Pair, ...]
+    skills: dict[str, float]
+    actors: dict[str, float]
+    tasks: tuple[tuple[frozenset[str], float], ...]
+    base: float = -2.6
+    clash: float = 1.8
+    length: float = 0.4
+
+
+def failures(world: World, seed: int) -> Failures:
+    """Twelve pairs of skills that share no task (half of them with a hub), frail skills, actors and hard tasks."""
+    rng = np.random.default_rng([seed, 12])
+    uses: Counter[str] = Counter(s for t in world.templates for s in _skills(t))
+    popular = [skill for skill, _ in sorted(uses.items(), key=lambda item: (-item[1], item[0]))[:30]]
+    together = {frozenset((a, b)) for t in (*world.templates, *world.drifted) for a in _skills(t) for b in _skills(t)}
+    apart = [(a, b) for a in popular for b in popular if a < b and frozenset((a, b)) not in together]
+    chosen = [apart[i] for i in rng.choice(len(apart), size=6, replace=False)]
+    hubbed = [(hub, str(rng.choice(popular))) for hub in world.hubs[:6]]
+    return Failures(
+        conflicts=tuple(sorted((min(p), max(p)) for p in chosen + hubbed)),
+        skills={skill: float(rng.normal(0, 0.5)) for skill in world.skills},
+        actors={actor: float(rng.normal(0, 0.5)) for actor in world.preference},
+        tasks=tuple((frozenset(_skills(t)), float(rng.normal(0, 0.7))) for t in world.templates),
+    )
+
+
+def with_outcomes(events: Sequence[Event], why: Failures, seed: int) -> list[Event]:
+    """Every call gets an outcome: ``ok``, or in a session that fails ``error`` at one call."""
+    rng = np.random.default_rng([seed, 13])
+    told: list[Event] = []
+    for _, session in groupby(events, key=lambda event: event.session_id):
+        calls = list(session)
+        failed = rng.random() < 1 / (1 + np.exp(-_log_odds(calls, why)))
+        at = int(rng.integers(len(calls))) if failed else -1
+        told += [
+            msgspec.structs.replace(call, outcome="error" if place == at else "ok") for place, call in enumerate(calls)
+        ]
+    return told
+
+
+def _log_odds(calls: Sequence[Event], why: Failures) -> float:
+    skills = {call.skill for call in calls}
+    clashes = sum(a in skills and b in skills for a, b in why.conflicts)
+    hard = sum(shift for task, shift in why.tasks if len(task & skills) * 2 > len(task))
+    frail = sum(why.skills[skill] for skill in sorted(skills)) / 3
+    actor = why.actors[str(calls[0].actor)]
+    return float(why.base + why.clash * clashes + hard + frail + actor + why.length * (np.log(len(calls)) - 2))
+
+
+def _skills(template: Template) -> list[str]:
+    return [skill for step in template.steps for skill in step] + list(template.satellites)
+
+
 @dataclass(frozen=True)
 class Truth:
-    """What a world really holds at its end. ``retired`` pairs were once true and are judged neither way."""
+    """What a world really holds at its end. ``retired`` pairs were once true and are judged neither way.
+
+    ``first`` is the share of tasks holding both in which the smaller id comes first.
+    """
 
     precedes: set[Pair]
     complements: set[Pair]
     retired: set[Pair]
+    first: dict[Pair, float]
 
 
 def truth(world: World, *, samples: int = 400, seed: int = 0) -> Truth:
@@ -132,6 +233,7 @@ def truth(world: World, *, samples: int = 400, seed: int = 0) -> Truth:
         precedes=precedes,
         complements={p for p, s in now.items() if 0.3 < s < 0.7},
         retired={p for p in before if p not in now},
+        first=now,
     )
 
 

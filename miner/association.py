@@ -47,7 +47,7 @@ def association_tests(parameters: Parameters) -> list[Test]:
         Test("false_discovery", pl.col("q"), parameters.q, pl.col("q") > parameters.q),
         at_least("witnesses", "witnesses", parameters.min_witnesses),
         at_least("outside_busiest", "outside_busiest", parameters.min_outside_busiest),
-        at_least("outside_lift", "outside_lift", parameters.min_lift),
+        at_least("outside_lift", "outside_lift", parameters.min_outside_lift),
     ]
 
 

@@ -92,16 +92,17 @@ def _vetoed(parameters: Parameters) -> pl.Expr:
 
 
 def _verdict(parameters: Parameters) -> pl.Expr:
-    lower, upper = pl.col("lower"), pl.col("upper")
     witnessed = pl.col("forward_witnesses") >= parameters.min_witnesses
     parallel = pl.col("parallel") > pl.col("forward") + pl.col("backward")
-    no_order = (lower >= parameters.complement_low) & (upper <= parameters.complement_high)
+    no_order = (pl.col("candidate_lower") >= parameters.complement_low) & (
+        pl.col("candidate_upper") <= parameters.complement_high
+    )
     return (
         pl.when(~pl.col("related"))
         .then(pl.lit("unrelated"))
         .when(parallel)
         .then(pl.lit("complements"))
-        .when((lower >= parameters.tau) & witnessed & ~pl.col("vetoed"))
+        .when((pl.col("lower") >= parameters.tau) & witnessed & ~pl.col("vetoed"))
         .then(pl.lit("precedes"))
         .when(no_order)
         .then(pl.lit("complements"))

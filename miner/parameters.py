@@ -15,7 +15,9 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     min_sessions: int = 3
     """Least co-uses of a pair."""
     min_lift: float = 1.3
-    """Least observed / expected co-uses, of all and of those without any one witness."""
+    """Least observed / expected co-uses."""
+    min_outside_lift: float = 1.1
+    """The same among the others, whichever witness is left out."""
     min_witnesses: int = 2
     """Least actors (or days, or sessions: see ``witness``) behind a pair, and behind its direction."""
     min_outside_busiest: int = 2
@@ -30,10 +32,11 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     candidate_tau: float = 0.60
     complement_low: float = 0.25
     complement_high: float = 0.75
-    """A related pair whose order interval lies within these bounds has no order: it complements."""
+    """A related pair whose order interval at ``candidate_z`` lies within these bounds has no order: it complements."""
     recent_share: float = 0.3
     """Share of the latest sequences that may veto a direction (drift)."""
-    recent_min: int = 3
+    recent_min: int = 1
+    """Least ordered co-uses among these that may."""
     recent_reverse_min: int = 4
     pool_min: int = 400
     """Least sequences of a stratum; smaller ones fall back to a coarser group."""
