@@ -13,17 +13,21 @@ with seen as (
         and kind = 'activated'
         and (extra ->> 'seen_as') is not null
 ),
+others as materialized ( -- so that only what may be the same call is looked into
+    select session_id, skill, seq, called_at, stored_at, source, extra
+    from events
+    semi join seen using (session_id, skill)
+    where kind = 'activated'
+        and trigger <> 'user'
+),
 calls as (
     select
         session_id, skill,
         case when source = 'claude-otel' then seq end as seq,
         coalesce(called_at, stored_at) as at,
         extra ->> 'prompt_id' as prompt_id
-    from events
-    semi join seen using (session_id, skill)
-    where kind = 'activated'
-        and trigger <> 'user'
-        and (extra ->> 'seen_as') is null
+    from others
+    where (extra ->> 'seen_as') is null
 ),
 same_prompt as (
     select
