@@ -31,7 +31,7 @@ import uvloop
 from starlette.requests import Request
 from starlette.responses import Response
 
-from benchmarks.machine import document, finish
+from benchmarks.machine import document, finish, peak_rss
 from collector.drain import event_table
 from collector.private import read_secret
 from collector.service import Collector, open_live
@@ -336,11 +336,6 @@ def waiting(port: int) -> int:
     queue = get(port, "/v1/status")["queue"]
     (segment, offset), (at, done) = queue["acknowledged"], queue["drained"]
     return int((segment - at) * Settings().segment_bytes + offset - done)
-
-
-def peak_rss(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 @contextmanager

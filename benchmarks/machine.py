@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,6 +22,12 @@ def document(name: str, *, results: dict[str, Any], bars: Sequence[dict[str, Any
         "bars": list(bars),
         "met": all(bar["met"] for bar in bars),
     }
+
+
+def peak_rss(pid: int) -> int:
+    """Most bytes a running process had in memory."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
 
 def finish(result: dict[str, Any], *, as_json: bool) -> None:

@@ -33,6 +33,7 @@ HELP: dict[str, str] = {
     "sql_queries": "queries over the live store that may run at once; more get 503",
     "retain_days": "events older than so many days are removed once a day; 0 keeps them for ever",
     "quack_port": "port of DuckDB's remote protocol on loopback; 0: it is not served",
+    "mining_memory_gb": "gigabytes that the tables of a mining run may take; the rest goes to disk, into the home",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
@@ -61,6 +62,7 @@ class Settings:
     sql_queries: int = 4
     quack_port: int = 0
     retain_days: float = 0.0
+    mining_memory_gb: float = 1.0
     prefect_api_url: str = ""
     model_dir: str = ""
 

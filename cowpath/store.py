@@ -154,6 +154,11 @@ class Store:
                 raise
             raise HomeBusy(f"{path} cannot be opened now: {error}; try again") from error
 
+    def limit_memory(self, gigabytes: float, spill: Path) -> None:
+        """Hold at most about so much in memory, in tables too; what does not fit goes into the folder ``spill``."""
+        self.execute(f"set memory_limit = '{gigabytes:g}GB'")
+        self.execute("set temp_directory = $spill", {"spill": str(spill)})
+
     def detach(self, name: str) -> None:
         self.execute(f"detach {name}")
 

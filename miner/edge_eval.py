@@ -93,7 +93,7 @@ def mined(events: Sequence[Event], parameters: Parameters | None = None) -> Mini
     with Store.open() as store:
         store.run("schema/001_formulas")
         keep_in(store)
-        with store.visible("given", _rows(events)):
+        with store.visible("given", event_rows(events)):
             store.execute("create or replace table events as select * from given")
         mining = Mining(settings=Settings(home="/nonexistent"), parameters=parameters or Parameters(), store=store)
         for stage in (read_log, count_pairs, test_pairs, build):
@@ -167,7 +167,7 @@ def _events(sessions: Sequence[Session]) -> list[Event]:
     ]
 
 
-def _rows(events: Sequence[Event]) -> pa.Table:
+def event_rows(events: Sequence[Event]) -> pa.Table:
     """Events as rows of the published events table, as far as the stages read it."""
     rows = [
         {name: getattr(event, name, None) for name in EVENTS.names}

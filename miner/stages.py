@@ -30,6 +30,7 @@ from cowpath.vectors import Vector, read_vectors, skill_vectors
 from miner.association import associate
 from miner.direction import direct
 from miner.edges import build_edges, relation_counts
+from miner.expected import expect
 from miner.itemsets import Bundle, find_bundles
 from miner.parameters import Parameters
 from miner.report import write_learned
@@ -87,6 +88,7 @@ def opened(
         )
     busy = f"another mining run works on {settings.at.root}; wait for it to end"
     with held(settings.at.root / "mining.lock", busy), Store.open() as store:
+        store.limit_memory(settings.mining_memory_gb, settings.at.root / "mining.tmp")
         store.run("schema/001_formulas")
         store.attach(settings.at.usage, "usage", read_only=True)
         store.execute("create view events as select * from usage.events")
@@ -112,12 +114,14 @@ def read_log(mining: Mining) -> Mining:
 
 
 def count_pairs(mining: Mining) -> Mining:
-    """Run the numbered SQL stages: kept sums to one row of counts a pair."""
+    """Run the numbered SQL stages, and one product of matrices among them: kept sums to one row of counts a pair."""
     # The sessions of one group retell one task: together they have one vote.
     cap = 1.0 if mining.witness == "session" else mining.parameters.cap
     given = msgspec.structs.asdict(mining.parameters) | {"witness": mining.witness, "cap": cap}
     for name in sql_names("mine"):
         mining.store.run(name, **given)
+        if name == "mine/30_witnessed_pairs":
+            expect(mining.store)
     ((skills,),) = mining.store.rows("select count(distinct skill) from kept.steps")
     pairs = mining.store.frame("select * from pair_stats order by a, b")
     return replace(mining, pairs=pairs, profile=mining.profile | {"skills": skills})

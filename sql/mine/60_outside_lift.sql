@@ -26,7 +26,8 @@ select
     min(
         case when o > forward + backward + parallel then
             (o - forward - backward - parallel)
-            / (expected * (na.n - wa.n) * (nb.n - wb.n) * everything.size / (na.n * nb.n * (everything.size - wa.size)))
+            -- in brackets that make it the same to the last bit whichever of the two is a
+            / (expected * ((na.n - wa.n) * (nb.n - wb.n)) * everything.size / ((na.n * nb.n) * (everything.size - wa.size)))
         else 0 end
     ) as lift
 from witnessed_pairs

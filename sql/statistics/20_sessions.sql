@@ -10,9 +10,7 @@ select
     max(called_at) filter (kind = 'activated' and clock = 'ok') as last_called_at,
     bit_xor(hash(event_id)) as ids,
     bit_xor(
-        md5_number_lower(
-            concat_ws('|', event_id, session_id, stream_id, seq, skill_id, called_at, kind, outcome, batch_id, suggested_by)
-        )
+        hash(event_id, session_id, stream_id, seq, skill_id, called_at, kind, outcome, batch_id, suggested_by)
     ) as digest
 from events
 semi join changed using (session_id)

@@ -20,7 +20,7 @@ from cowpath.errors import InputError
 from cowpath.event import Event
 from cowpath.settings import Settings
 from cowpath.store import Store
-from miner.edge_eval import _rows
+from miner.edge_eval import event_rows
 from miner.parameters import Parameters
 from miner.stages import Mining, build, count_pairs
 from miner.stages import test_pairs as judge_pairs
@@ -35,7 +35,7 @@ def log_of(path: Path | None = None) -> Iterator[Store]:
     """An empty log and empty statistics."""
     with Store.open() as store:
         store.run("schema/001_formulas")
-        with store.visible("given", _rows([])):
+        with store.visible("given", event_rows([])):
             store.execute("create table events as select * from given")
         keep_in(store, path) if path else keep_in(store)
         yield store
@@ -44,7 +44,7 @@ def log_of(path: Path | None = None) -> Iterator[Store]:
 def arrive(store: Store, events: Sequence[Event]) -> Update:
     """The events come, each later than everything before; what is new is counted."""
     ((last,),) = store.rows("select coalesce(max(changed), 0) from events")
-    rows = _rows(events)
+    rows = event_rows(events)
     places = pa.array(range(last + 1, last + 1 + len(events)), pa.int64())
     for name in ("arrival", "changed"):
         rows = rows.set_column(rows.schema.get_field_index(name), name, places)
@@ -209,7 +209,7 @@ def test_counting_goes_on_where_the_last_process_ended(tmp_path: Path, at_once: 
         arrive(store, half)
     with Store.open() as store:
         store.run("schema/001_formulas")
-        with store.visible("given", _rows(half)):
+        with store.visible("given", event_rows(half)):
             store.execute(
                 "create table events as select * replace (arrival + 1 as arrival, changed + 1 as changed) from given"
             )
