@@ -26,6 +26,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     ``called_at`` is the agent's clock and ``stored_at`` ours, both UTC; neither replaces the other.
     Inside a stream the order is ``seq``, then ``called_at``. Equal keys, or one ``batch_id``, are
     parallel calls and carry no order.
+
+    An ``impression`` says what our ranker showed a session: ``extra.shown`` lists the skill ids, best first, and
+    ``skill`` is the first of them, which alone counts where a sender lists none. ``extra.policy`` is ``served`` or
+    ``holdout`` (then nothing was shown, and the list is what would have been); ``extra.propensity`` the probability
+    of that policy; ``extra.list`` the list's id, which calls that follow it name as ``suggested_by``; ``extra.rank``
+    that of the first skill; ``extra.after`` the skill it was asked after; ``extra.run`` the mining run behind it.
     """
 
     event_id: str

@@ -34,6 +34,8 @@ HELP: dict[str, str] = {
     "retain_days": "events older than so many days are removed once a day; 0 keeps them for ever",
     "quack_port": "port of DuckDB's remote protocol on loopback; 0: it is not served",
     "mining_memory_gb": "gigabytes that the tables of a mining run may take; the rest goes to disk, into the home",
+    "keep_runs": "mining runs kept in learned/runs, to be compared; 0 keeps none",
+    "holdout_share": "share of sessions that are shown no suggestions, to measure what these change; 0: none",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
@@ -63,6 +65,8 @@ class Settings:
     quack_port: int = 0
     retain_days: float = 0.0
     mining_memory_gb: float = 1.0
+    keep_runs: int = 20
+    holdout_share: float = 0.05
     prefect_api_url: str = ""
     model_dir: str = ""
 
@@ -102,6 +106,8 @@ def _check(settings: Settings) -> None:
         raise InputError(f"{settings.at.root} is no folder; the home must be one")
     if not 0 <= settings.port <= 65535:
         raise InputError(f"port {settings.port} does not exist; ports are 0 to 65535")
+    if settings.holdout_share > 1:
+        raise InputError(f"{variable('holdout_share')} is {settings.holdout_share}; it is a share, so at most 1")
     for field in fields(settings):
         value = getattr(settings, field.name)
         if isinstance(value, int | float) and not (0 <= value < float("inf")):

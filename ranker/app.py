@@ -13,8 +13,10 @@ from fastapi.routing import APIRoute
 from msgspec import Meta
 
 from cowpath import __version__
+from cowpath.client import Client
 from cowpath.errors import CowpathError, InputError, TooLarge
 from cowpath.settings import Settings
+from ranker.advice import Record, recorder
 from ranker.engine import Ranker
 from ranker.next import NextAnswer
 from ranker.search import MAX_K, Arm, SearchAnswer
@@ -48,10 +50,10 @@ class DocumentedRoute(APIRoute):
         return answer_or_document
 
 
-def create_router(settings: Settings) -> APIRouter:
-    """The ranker's routes over one home, to be included in an app."""
+def create_router(settings: Settings, *, record: Record | None = None) -> APIRouter:
+    """The ranker's routes over one home, to be included in an app; ``record`` takes the impressions."""
     router = APIRouter(route_class=DocumentedRoute)
-    ranker = Ranker(settings)
+    ranker = Ranker(settings, record=record)
 
     @router.post("/v1/search", responses=_responses(SearchAnswer), openapi_extra=_body(SearchRequest))
     async def search(request: Request) -> Response:
@@ -80,7 +82,8 @@ def create_router(settings: Settings) -> APIRouter:
 def create_app(settings: Settings) -> FastAPI:
     """The ranker alone, for a home that another process collects and mines."""
     app = FastAPI(title="cowpath ranker", version=__version__, docs_url=None, redoc_url=None)
-    app.include_router(create_router(settings))
+    client = Client(settings.sends_to, settings.at.spool, settings.key)
+    app.include_router(create_router(settings, record=recorder(client)))
 
     @app.get("/healthz")
     def healthz() -> Response:

@@ -16,6 +16,7 @@ from cowpath.next_model import NextModel
 from cowpath.settings import Settings
 from cowpath.skill import read_catalogue
 from cowpath.vectors import CACHE_NAME, read_vectors, skill_vectors
+from ranker.advice import Record, impressions, policy_of, spooled, why_nothing
 from ranker.backoff import Likeness
 from ranker.bm25 import Keywords
 from ranker.encoder import MANIFEST
@@ -47,13 +48,17 @@ class Read(Generic[T]):
 
 
 class Ranker:
-    """Answers over one home. Safe to call from several threads; what a call does not need is not loaded."""
+    """Answers over one home. Safe to call from several threads; what a call does not need is not loaded.
 
-    def __init__(self, settings: Settings) -> None:
+    ``record`` takes the impressions of lists for named sessions; without it they go into the home's spool.
+    """
+
+    def __init__(self, settings: Settings, *, record: Record | None = None) -> None:
         at = settings.at
         vectors, manifest = at.embeddings / CACHE_NAME, at.embeddings / MANIFEST
         run = at.learned / "run.json"
         self._settings = settings
+        self._record = record or spooled(settings)
         self._catalogue = Read(lambda: read_catalogue(at.catalogue), at.catalogue)
         self._keywords = Read(self._read_keywords, at.catalogue)
         self._meaning = Read(self._read_meaning, at.catalogue, vectors, manifest)
@@ -71,19 +76,41 @@ class Ranker:
     def next(
         self, context: Sequence[str], *, session: str | None = None, query: str | None = None, k: int = 5
     ) -> NextAnswer:
-        """What may come next. Raises NothingLearned before the first mining run, UnknownSkill for a name."""
+        """What may come next. Raises NothingLearned before the first mining run, UnknownSkill for a name.
+
+        A list for a named session leaves an impression; a session of the holdout is shown an empty one.
+        """
         asked = Next(self._catalogue.now(), self._model.now(), self._graph.now(), self._likeness.now())
         earlier = session_calls(self._settings, session) if session else []
         search = self._search("hybrid") if query is not None else None
         answer = asked.suggest(context, earlier=earlier, session=session, query=query, search=search, k=k)
         unseen = f"session {session!r} has no published calls" if session and not earlier else None
-        return msgspec.structs.replace(answer, reason=answer.reason or unseen, versions=self._versions.now())
+        answer = msgspec.structs.replace(answer, reason=answer.reason or unseen, versions=self._versions.now())
+        return self._advised(answer, session) if session else answer
 
     def why(self, a: str, b: str) -> dict[str, Any]:
         """The evidence of a pair, also where there is no edge."""
         from ranker.why import why  # reads frames, which no other answer needs
 
         return why(self._settings, a, b)
+
+    def _advised(self, answer: NextAnswer, session: str) -> NextAnswer:
+        """The answer as this session may see it, and the impression of what it shows or would have shown."""
+        policy = policy_of(session, self._settings)
+        events = impressions(
+            [one.skill_id for one in answer.suggestions],
+            session=session,
+            after=answer.context[-1] if answer.context else None,
+            policy=policy,
+            run=answer.versions["run"],
+            holdout_share=self._settings.holdout_share,
+        )
+        if events:
+            self._record(events)
+        if policy == "holdout":
+            reason = why_nothing(session, self._settings)
+            return msgspec.structs.replace(answer, suggestions=[], left_out=[], reason=reason, policy=policy)
+        return msgspec.structs.replace(answer, policy=policy, advice=events[0].event_id if events else None)
 
     def _search(self, arm: Arm) -> Search:
         meaning, reason = (None, None) if arm == "keyword" else self._meaning.now()

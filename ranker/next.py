@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from cowpath.next_model import NextModel
 from cowpath.skill import Catalogue, unknown_skill
+from ranker.advice import Policy
 from ranker.backoff import Likeness
 from ranker.fuse import fuse
 from ranker.graph import SkillGraph
@@ -52,6 +53,9 @@ class NextAnswer(msgspec.Struct, frozen=True, kw_only=True):
     ``basis``: "history" of the current skill; "content" where it has none and its nearest
     descriptions stand in; "start" where no call is known, so how sessions begin.
     ``reason`` says what was missing.
+
+    For a named session ``policy`` says whether it is "served" or held out; ``advice`` is the id of the
+    list that was shown, which calls that follow it name as ``suggested_by``.
     """
 
     context: list[str]
@@ -62,6 +66,8 @@ class NextAnswer(msgspec.Struct, frozen=True, kw_only=True):
     suggestions: list[Suggestion]
     left_out: list[LeftOut]
     versions: dict[str, str | None] = {}
+    policy: Policy | None = None
+    advice: str | None = None
 
 
 @dataclass(frozen=True)

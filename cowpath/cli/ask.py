@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
@@ -46,11 +47,20 @@ def search(query: str, k: int, arm: Arm, home: str | None, as_json: bool) -> Non
 def next_(
     skills: tuple[str, ...], session: str | None, query: str | None, k: int, home: str | None, as_json: bool
 ) -> None:
-    """What comes next after these SKILLs (called so far, oldest first), and why. Without any: how sessions begin."""
+    """What comes next after these SKILLs (called so far, oldest first), and why. Without any: how sessions begin.
+
+    With --session what is shown is recorded, and a share of the sessions is shown nothing (COWPATH_HOLDOUT_SHARE).
+    """
     from ranker.engine import Ranker
 
-    answer = Ranker(settings_of(home)).next(skills, session=session, query=query, k=k)
+    settings = settings_of(home)
+    answer = Ranker(settings).next(skills, session=session, query=query, k=k)
     show(answer, lambda: next_page(answer), as_json=as_json)
+    if answer.policy:
+        from ranker.advice import ship
+
+        sys.stdout.flush()
+        ship(settings)
 
 
 def search_page(answer: SearchAnswer) -> str:
@@ -73,7 +83,7 @@ def next_page(answer: NextAnswer) -> str:
     after = " → ".join(answer.context[-5:]) or "the start of a session"
     lines = [f"After {after}:"] + ([f"({answer.reason})"] if answer.reason else [])
     lines += [line for rank, one in enumerate(answer.suggestions, start=1) for line in _suggestion_lines(rank, one)]
-    if not answer.suggestions:
+    if not answer.suggestions and answer.policy != "holdout":
         lines.append("  nothing was ever called after this")
     lines += [f"Left out: {one.skill_id} conflicts with {one.conflicts_with}" for one in answer.left_out]
     return "\n".join(lines)

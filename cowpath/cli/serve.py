@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from collector.service import Collector
+    from ranker.advice import Record
 
 HISTORY = Path("~/.claude/projects")
 
@@ -81,12 +82,14 @@ def _serve(collector: Collector, listener: socket.socket, *, mine_every: float |
     from collector.access.guard import Guard, is_loopback
     from collector.access.keys import Keyring, make_local_key
     from collector.app import create_app
+    from collector.aside import Aside
     from collector.schedule import Every
     from collector.server import Child, serve, url_of
 
     settings, url = collector.settings, url_of(listener)
     app = create_app(settings, collector)
-    answers = _include_ranker(app, settings)
+    aside = Aside(collector.take_in)
+    answers = _include_ranker(app, settings, record=aside)
     guard = Guard(
         app, Keyring(collector.home, local=make_local_key(collector.home)), loopback=is_loopback(settings.host)
     )
@@ -105,6 +108,7 @@ def _serve(collector: Collector, listener: socket.socket, *, mine_every: float |
     try:
         serve(guard, listener, grace_s=settings.drain_grace_s, announce=announce)
     finally:
+        aside.close()
         miner.stop()
         if mining:
             mining.stop()
@@ -118,14 +122,14 @@ def _need_collector() -> None:
         raise StateError(f"{error.name} is not installed", suggestions=["pip install 'cowpath[collector]'"]) from error
 
 
-def _include_ranker(app: FastAPI, settings: Settings) -> bool:
+def _include_ranker(app: FastAPI, settings: Settings, *, record: Record) -> bool:
     """Answer questions on the same port too, where what that takes is installed."""
     try:
         from ranker.app import create_router
     except ModuleNotFoundError as error:
         say(f"cowpath: the collector runs alone, {error.name} is not installed; pip install 'cowpath[ranker]'")
         return False
-    app.include_router(create_router(settings))
+    app.include_router(create_router(settings, record=record))
     return True
 
 
