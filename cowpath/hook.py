@@ -52,7 +52,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def take(dialect: str, given: bytes, environment: Mapping[str, str], deadline: float) -> None:
-    """Keep the facts of one payload, if it tells of a skill, and ship what waits until the deadline."""
+    """Keep the facts of one payload, if it tells of a skill, and ship what waits until the deadline.
+
+    Whoever asks not to be tracked (consoledonottrack.com) is not.
+    """
+    if environment.get("DO_NOT_TRACK", "").strip().lower() in ("1", "true", "yes"):
+        return
     folder = Path(environment.get("COWPATH_HOME") or "~/.local/share/cowpath").expanduser() / "spool"
     spool = Spool(folder, brief=True)
     kept = facts(json.loads(given))

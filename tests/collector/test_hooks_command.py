@@ -46,8 +46,10 @@ SKILL = {
 }
 
 
-def run(home: Path, given: bytes, *arguments: str, url: str = NOWHERE) -> subprocess.CompletedProcess[bytes]:
-    environment = os.environ | {"COWPATH_HOME": str(home), "COWPATH_URL": url}
+def run(
+    home: Path, given: bytes, *arguments: str, url: str = NOWHERE, **variables: str
+) -> subprocess.CompletedProcess[bytes]:
+    environment = os.environ | {"COWPATH_HOME": str(home), "COWPATH_URL": url} | variables
     return subprocess.run(
         [sys.executable, "-m", "cowpath.hook", *arguments],
         input=given,
@@ -77,6 +79,14 @@ def test_a_hook_without_a_collector_keeps_the_facts_of_the_call_and_nothing_else
         "tool_response": {"success": True},
         "duration_ms": 4,
     }
+
+
+def test_b13_who_asks_not_to_be_tracked_is_not(tmp_path: Path) -> None:
+    asked = run(tmp_path, json.dumps(SKILL).encode(), "claude-code", DO_NOT_TRACK="1")
+    assert (asked.returncode, spooled(tmp_path)) == (0, [])
+
+    run(tmp_path, json.dumps(SKILL).encode(), "claude-code", DO_NOT_TRACK="0")
+    assert len(spooled(tmp_path)) == 1
 
 
 @pytest.mark.data
