@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from cowpath.cli.output import say, settings_of, show, with_home, with_json
 from cowpath.errors import ModelMissing
@@ -47,7 +46,7 @@ def next_(data: Path, seed: int, time_split: bool, home: str | None, as_json: bo
 def retrieval(data: Path, home: str | None, as_json: bool) -> None:
     """Find the skills of each query: keyword, semantic and hybrid search."""
     document = evaluate_retrieval(data, settings_of(home))
-    show(document, lambda: _plain(document), as_json=as_json)
+    show(document, lambda: retrieval_page(document), as_json=as_json)
 
 
 @eval_.command("edges")
@@ -58,7 +57,7 @@ def retrieval(data: Path, home: str | None, as_json: bool) -> None:
 def edges(data: Path, seed: int, home: str | None, as_json: bool) -> None:
     """Mine one half of the sessions, judge the edges by the order that the other half keeps."""
     document = evaluate_edges(data, settings_of(home), seed=seed)
-    show(document, lambda: _plain(document), as_json=as_json)
+    show(document, lambda: edges_page(document), as_json=as_json)
 
 
 @eval_.command("all")
@@ -73,7 +72,7 @@ def all_(data: Path, home: str | None, as_json: bool) -> None:
     for name, (_, run) in wanted.items():
         say(f"eval {name} ...")
         document[name] = run(data, settings)
-    show(document, lambda: _plain(document), as_json=as_json)
+    show(document, lambda: "\n\n".join(PAGES[name](document[name]) for name in wanted), as_json=as_json)
 
 
 def evaluate_next(data: Path, settings: Settings, *, seed: int = 0, time_split: bool = False) -> dict[str, Any]:
@@ -123,10 +122,6 @@ def _vectors(texts: dict[str, str], settings: Settings) -> tuple[dict[str, Any],
     return dict(zip(texts, found, strict=True)), ""
 
 
-def _plain(document: Any) -> str:
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
-
-
 def next_page(document: dict[str, Any]) -> str:
     """The table a person reads: one line a model, with how far ours is ahead of it."""
     split = document["split"]
@@ -143,3 +138,42 @@ def next_page(document: dict[str, Any]) -> str:
         interval = f"   {gain['difference']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]" if gain else ""
         lines.append(f"{name:18}" + "".join(f"{row[measure]:8.3f}" for measure in MEASURES) + interval)
     return "\n".join(lines)
+
+
+def retrieval_page(document: dict[str, Any]) -> str:
+    """A table a query set: one line an arm, with how far hybrid is ahead of it."""
+    if document["reason"]:
+        say(document["reason"])
+    lines = []
+    for name, found in document["sets"].items():
+        lines.append(f"{document['data']} {name}: {found['n']} queries, {found['abstained']:.1%} refused as off topic")
+        measures = list(next(iter(found["arms"].values())))
+        lines.append(f"{'':18}" + "".join(f"{measure:>11}" for measure in measures) + "   hybrid minus this (mrr@10)")
+        for arm, row in found["arms"].items():
+            gain = found["paired"].get(arm, {}).get("mrr@10")
+            interval = (
+                f"   {gain['difference']:+.3f} [{gain['interval'][0]:+.3f}, {gain['interval'][1]:+.3f}]" if gain else ""
+            )
+            lines.append(f"{arm:18}" + "".join(f"{row[measure]:11.3f}" for measure in measures) + interval)
+    return "\n".join(lines) if lines else f"{document['data']}: no queries to measure"
+
+
+def edges_page(document: dict[str, Any]) -> str:
+    """How the claims of one half fare in the other: one line a status."""
+    lines = [
+        f"{document['data']}: {document['sessions']} sessions, each half judged by the order that the other half keeps",
+        f"{'precedes':18}{'claimed':>8}{'judged':>8}{'right':>8}{'weak':>8}{'reversed':>10}{'precision':>11}",
+    ]
+    for status, row in document["precedes"].items():
+        counts = "".join(f"{row[name]:>8}" for name in ("claimed", "judged", "right", "weak"))
+        precision = "-" if row["precision"] is None else f"{row['precision']:.3f}"
+        lines.append(f"{status:18}{counts}{row['reversed']:>10}{precision:>11}")
+    return "\n".join([*lines, f"complements: {document['complements']['confirmed']} confirmed"])
+
+
+PAGES: dict[str, Callable[[dict[str, Any]], str]] = {
+    "next": next_page,
+    "retrieval": retrieval_page,
+    "edges": edges_page,
+}
+"""Evaluation -> the page a person reads."""
