@@ -117,7 +117,7 @@ def _outcome(record: LogRecord) -> Outcome:
 def _common(record: LogRecord, known: Known) -> dict[str, Any]:
     """What every event of a record shares. The address and the organisation of its user stay out."""
     attributes = record.facts
-    told = facts(attributes, "skill.source", "plugin.name", "marketplace.name")
+    told = facts(attributes, "skill.source", "plugin.name", "marketplace.name", "plugin_id_hash")
     return {
         "session_id": text(attributes, "session.id"),
         "stream_id": text(attributes, "agent.id", "agent_id").removeprefix("agent-"),

@@ -12,7 +12,7 @@ with ordered as (
     from skill_calls
     window stream as (
         partition by session_id, stream_id
-        order by seq nulls last, called_at nulls last, arrival, event_id
+        order by seq nulls last, coalesce(called_at, stored_at), arrival, event_id
     )
 )
 select

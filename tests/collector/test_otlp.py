@@ -265,7 +265,7 @@ def test_o5_another_method_is_405_and_says_which_is_taken(url: str) -> None:
 
 
 def test_o6_overload_is_503_with_retry_after_and_nothing_is_stored(settings: Settings) -> None:
-    """Report 25 and 26: never a 500, never a 200 that hides it."""
+    """Reports 25 and 26: never a 500, never a 200 that hides it."""
     go = threading.Event()
     small = replace(settings, max_pending_bytes=3000)
     with (
@@ -472,8 +472,10 @@ def test_one_call_of_claude_code_is_two_records_and_one_published_call(samples: 
 
 
 @pytest.mark.data
-def test_hidden_names_are_counted_as_unnamed_and_never_become_skills(samples: Path, collector: Collector) -> None:
-    """Report 4 and 5: custom_skill on skill_activated, third-party on api_request."""
+def test_report_4_hidden_names_are_counted_as_unnamed_and_never_become_skills(
+    samples: Path, collector: Collector
+) -> None:
+    """And 5: custom_skill on skill_activated, third-party on api_request."""
     redacted = (samples / "otlp" / "claude_code_logs_redacted.otlp.json").read_bytes()
 
     receipt = collector.take_in(read_body(LOGS, redacted, KNOWN, protobuf=False).items)
@@ -482,6 +484,23 @@ def test_hidden_names_are_counted_as_unnamed_and_never_become_skills(samples: Pa
     assert (receipt.accepted, receipt.rejected, receipt.errors[0].code) == (0, 1, "unnamed_skill")
     rows = collector.live.query("select placeholder, source, agent from unnamed_calls", limit=9, timeout_s=9)
     assert rows.to_pylist() == [{"placeholder": "custom_skill", "source": "claude-otel", "agent": "claude-code"}]
+
+
+def test_report_5_a_plugin_hidden_from_telemetry_keeps_its_hash_and_its_hook_names_the_call(
+    collector: Collector,
+) -> None:
+    """``third-party`` has no switch; the tool's own id joins what the hook saw, the hash says which plugin it was."""
+    cost = log("s", event__name="api_request", skill__name="third-party")
+    hidden = log("s", 2, event__name="skill_activated", skill__name="third-party", plugin_id_hash="0123456789abcdef")
+
+    assert read(LOGS, logs(cost)) == []
+    collector.take_in(read(LOGS, logs(hidden)))
+    collector.flush()
+
+    letters = collector.live.query("select code, body from rejected", limit=9, timeout_s=30).to_pylist()
+    assert [letter["code"] for letter in letters] == ["unnamed_skill"]
+    assert json.loads(letters[0]["body"])["extra"]["plugin_id_hash"] == "0123456789abcdef"
+    assert claude_call("toolu_s_1") == the_event(read(LOGS, logs(log("s")))).event_id
 
 
 @pytest.mark.data
@@ -495,8 +514,8 @@ def test_records_out_of_order_are_ordered_by_their_sequence(samples: Path, colle
     assert rows.to_pylist() == [{"skill_id": "a", "next_skill_id": "b", "n": 1}]
 
 
-def test_a_typed_skill_has_the_id_that_its_hook_derives() -> None:
-    """Report 3: typed skills have no tool_result."""
+def test_report_3_a_typed_skill_has_the_id_that_its_hook_derives() -> None:
+    """Typed skills have no tool_result."""
     typed = log("s", event__name="claude_code.skill_activated", invocation_trigger="user-slash", skill__name="deploy",
                 prompt__id="p1")  # fmt: skip
 
@@ -520,8 +539,8 @@ def test_a_rejected_call_is_denied() -> None:
     assert read(LOGS, logs(log("s", event__name="tool_decision", decision="accept"))) == []
 
 
-def test_a_tool_result_without_a_name_is_passed_over_but_counted_where_nothing_else_says_it() -> None:
-    """Report 8: Cowork cannot say which skill ran."""
+def test_report_8_a_tool_result_without_a_name_is_passed_over_but_counted_where_nothing_else_says_it() -> None:
+    """Cowork cannot say which skill ran."""
     hidden = log("s", tool_input=None)
     cowork = logs(hidden)
     cowork["resourceLogs"][0]["resource"]["attributes"] = [pair("service.name", "cowork")]
@@ -640,8 +659,8 @@ def test_geminis_log_is_one_call_with_its_hook(samples: Path) -> None:
 
 
 @pytest.mark.data
-def test_codex_counts_are_popularity_once_and_no_call(samples: Path, collector: Collector) -> None:
-    """Report 9: a counter names no session."""
+def test_report_9_codex_counts_are_popularity_once_and_no_call(samples: Path, collector: Collector) -> None:
+    """A counter names no session."""
     body = (samples / "otlp" / "codex_skill_injected_metrics.otlp.json").read_bytes()
     for _ in range(2):
         collector.take_in(read_body(METRICS, body, KNOWN, protobuf=False).items)

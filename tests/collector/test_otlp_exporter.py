@@ -198,8 +198,10 @@ def _in_hex(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("signal", ["traces", "logs"])
-def test_an_overloaded_collector_answers_503_and_the_sdks_retry_delivers_once(settings: Settings, signal: str) -> None:
-    """Report 25 and 26: the disk is slow, the queue full; nothing of the request is stored, and the retry brings it."""
+def test_report_25_an_overloaded_collector_answers_503_and_the_sdks_retry_delivers_once(
+    settings: Settings, signal: str
+) -> None:
+    """And 26, 27: the disk is slow, the queue full; nothing of the request is stored, and the retry brings it."""
     go = threading.Event()
     small = replace(settings, max_pending_bytes=4000)
     with running(small, sync=lambda handle: wait_for(go)) as at:

@@ -194,6 +194,23 @@ def test_numbers_of_a_resumed_session_or_beside_a_transcript_order_nothing(world
     assert worlds.published([before, elsewhere], columns="seq, skill_id") == [(None, "a"), (None, "c")]
 
 
+def test_a_hook_that_tells_no_time_stands_where_it_arrived_among_timed_records(settings: Settings, home: Home) -> None:
+    from cowpath.store import Store, read_sql
+
+    now = datetime.now(UTC)
+    with Collector(settings) as collector:
+        collector.take_in([seen("before", (now - NOON).total_seconds() - 60, 1)])
+        collector.take_in([hook("toolu_1", "between")])
+        collector.take_in([seen("after", (now - NOON).total_seconds() + 60, 2)])
+        collector.publish()
+    with Store.open(home.usage, read_only=True) as usage:
+        steps = usage.rows("select skill_id, next_skill_id from transitions order by all")
+        calls = usage.rows(read_sql("answer/session_calls"), {"session": "s1"})
+
+    assert steps == [("before", "between"), ("between", "after")]
+    assert calls == [("before",), ("between",), ("after",)]
+
+
 def test_a_call_that_arrives_late_dirties_the_sessions_published_copy(settings: Settings, home: Home) -> None:
     """The published file, not only the live views: the record goes when its call comes."""
     from cowpath.store import Store
