@@ -18,7 +18,7 @@ from cowpath.settings import Settings
 from cowpath.store import Store
 from miner.next_eval import Session, read_lines, read_sessions
 from miner.parameters import Parameters
-from miner.stages import Mining, build, count_pairs, read_log, test_pairs
+from miner.stages import Mining, build, count_pairs, read_log, test_pairs, weigh
 from miner.statistics import keep_in
 
 Pair = tuple[str, str]
@@ -35,6 +35,7 @@ EVENTS = pa.schema(
         ("called_at", pa.timestamp("us")),
         ("stored_at", pa.timestamp("us")),
         ("kind", pa.string()),
+        ("trigger", pa.string()),
         ("outcome", pa.string()),
         ("batch_id", pa.string()),
         ("actor", pa.string()),
@@ -96,7 +97,7 @@ def mined(events: Sequence[Event], parameters: Parameters | None = None) -> Mini
         with store.visible("given", event_rows(events)):
             store.execute("create or replace table events as select * from given")
         mining = Mining(settings=Settings(home="/nonexistent"), parameters=parameters or Parameters(), store=store)
-        for stage in (read_log, count_pairs, test_pairs, build):
+        for stage in (read_log, count_pairs, test_pairs, build, weigh):
             mining = stage(mining)
         return mining
 

@@ -68,7 +68,7 @@ def _edge(
         target=ends[1],
         status=row["status"],
         provenance="learned",
-        evidence=_rounded(own) | dict(shared),
+        evidence=rounded(own) | dict(shared),
     )
 
 
@@ -116,7 +116,7 @@ def _directed_evidence(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _rounded(evidence: Mapping[str, Any]) -> dict[str, Any]:
+def rounded(evidence: Mapping[str, Any]) -> dict[str, Any]:
     """Six significant digits and ISO times; nothing that differs between equal runs."""
     return {name: _round(value) for name, value in evidence.items()}
 
@@ -133,5 +133,6 @@ def relation_counts(edges: Iterable[Edge]) -> dict[str, dict[str, int]]:
     """``{relation: {status: n}}`` of the edges, for the run record."""
     counts = {"precedes": {"confirmed": 0, "candidate": 0}, "complements": {"confirmed": 0}}
     for edge in edges:
-        counts[edge.relation][edge.status] += 1
+        found = counts.setdefault(edge.relation, {})
+        found[edge.status] = found.get(edge.status, 0) + 1
     return counts

@@ -43,6 +43,14 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     weeks_per_group: int = 4
     min_confidence: float = 0.5
     """Calls that a source only inferred, with less confidence than this, are not evidence."""
+    shown_within: int = 5
+    """A call of a skill that was shown to its stream so many calls ago, or fewer, followed our advice."""
+    conflict_min_sessions: int = 30
+    """Least sessions whose end is known behind a proposal of ``conflicts_with``."""
+    conflict_z: float = 4.0
+    """Least surprise, in standard deviations, at how many of them failed."""
+    recovery_min_sessions: int = 3
+    """Least sessions in which a skill was turned to after another had failed."""
     bundle_min_share: float = 0.005
     bundle_min_sessions: int = 5
     bundle_max_size: int = 5
@@ -50,7 +58,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def reading(self) -> str:
         """The thresholds that decide how the log is read and counted; the others only judge the counts."""
-        return f"{self.min_confidence}:{self.weeks_per_group}"
+        return f"{self.min_confidence}:{self.weeks_per_group}:{self.shown_within}"
 
     @property
     def digest(self) -> str:

@@ -1,4 +1,4 @@
-"""What a run leaves at rest: edges, judged pairs, strata, suggested co-uses, bundles, the model, the run record."""
+"""What a run leaves at rest: edges, judged pairs, strata, bundles, recoveries, the model, the run record."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def write_learned(
     edges: Iterable[Edge],
     pairs: pl.DataFrame,
     bundles: Iterable[Bundle],
+    recoveries: Iterable[Mapping[str, object]],
     strata: pl.DataFrame,
     suggested: pl.DataFrame,
     model: NextModel | None,
@@ -31,6 +32,7 @@ def write_learned(
     write_whole(home.learned / "strata.parquet", _parquet(strata))
     write_whole(home.learned / "suggested.parquet", _parquet(suggested))
     write_whole(home.learned / "bundles.jsonl", b"".join(msgspec.json.encode(b) + b"\n" for b in bundles))
+    write_whole(home.learned / "recoveries.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in recoveries))
     if model is not None:
         model.save(home.learned / "next.npz")
     write_whole(home.learned / "run.json", msgspec.json.format(msgspec.json.encode(record, order="sorted")) + b"\n")

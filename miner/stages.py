@@ -1,6 +1,7 @@
 """The stages of one mining run, in order: read this file to know the method, ``ls sql/mine`` for its SQL.
 
-    usage.duckdb -> read_log -> count_pairs -> test_pairs -> build -> bundle -> fit -> write -> edges/, learned/
+    usage.duckdb -> read_log (statistics) -> count_pairs -> test_pairs -> build -> weigh
+                 -> bundle -> fit_next -> write -> edges/, learned/
 
 Each stage takes the run so far and returns it with more known. ``miner/flow.py`` runs the same
 stages under Prefect.
@@ -28,12 +29,14 @@ from cowpath.skill import read_catalogue
 from cowpath.store import Store, read_sql, sql_names
 from cowpath.vectors import Vector, read_vectors, skill_vectors
 from miner.association import associate
+from miner.circumstances import conflict_edges, nested_edges, recoveries, with_success
 from miner.direction import direct
 from miner.edges import build_edges, relation_counts
 from miner.expected import expect
 from miner.itemsets import Bundle, find_bundles
 from miner.parameters import Parameters
 from miner.report import write_learned
+from miner.runs import keep_run
 from miner.statistics import Witness, keep_in, merge, update
 from miner.transitions import fit
 
@@ -55,6 +58,7 @@ class Mining:
     pairs: pl.DataFrame = field(default_factory=pl.DataFrame)
     edges: tuple[Edge, ...] = ()
     cycles: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    recoveries: tuple[dict[str, Any], ...] = ()
     bundles: tuple[Bundle, ...] = ()
     model: NextModel | None = None
 
@@ -122,9 +126,12 @@ def count_pairs(mining: Mining) -> Mining:
         mining.store.run(name, **given)
         if name == "mine/30_witnessed_pairs":
             expect(mining.store)
-    ((skills,),) = mining.store.rows("select count(distinct skill) from kept.steps")
+    ((skills, shown),) = mining.store.rows(
+        "select (select count(distinct skill) from kept.steps), "
+        "(select coalesce(sum(shown_calls), 0)::bigint from kept.circumstances)"
+    )
     pairs = mining.store.frame("select * from pair_stats order by a, b")
-    return replace(mining, pairs=pairs, profile=mining.profile | {"skills": skills})
+    return replace(mining, pairs=pairs, profile=mining.profile | {"skills": skills, "shown_calls": shown})
 
 
 def test_pairs(mining: Mining) -> Mining:
@@ -141,6 +148,20 @@ def build(mining: Mining) -> Mining:
         seen = mining.store.frame(read_sql("edges/seen"))
     edges, cycles = build_edges(mining.pairs, seen=seen, evidence=shared, vectors=mining.vectors)
     return replace(mining, edges=tuple(edges), cycles=cycles)
+
+
+def weigh(mining: Mining) -> Mining:
+    """How calls ended and who made them: success beside each edge, proposed conflicts, nested calls, recoveries."""
+    shared = {"witness": mining.witness, "single_actor": mining.single_actor, "run_id": mining.run_id}
+    store, parameters = mining.store, mining.parameters
+    names = read_catalogue(mining.settings.at.catalogue).alias_of
+    ordered = [*mining.edges, *nested_edges(store, parameters, alias_of=names, evidence=shared)]
+    conflicts = conflict_edges(store, parameters, positive=ordered, evidence=shared)
+    return replace(
+        mining,
+        edges=(*with_success(store, ordered), *conflicts),
+        recoveries=tuple(recoveries(store, parameters)),
+    )
 
 
 def bundle(mining: Mining) -> Mining:
@@ -183,11 +204,13 @@ def write(mining: Mining) -> Mining:
         edges=mining.edges,
         pairs=mining.pairs,
         bundles=mining.bundles,
+        recoveries=mining.recoveries,
         strata=mining.store.frame("select * from named_strata"),
         suggested=mining.store.frame("select * from suggested_pairs"),
         model=mining.model,
         record=record_of(mining),
     )
+    keep_run(mining.settings.at, pairs=mining.pairs, keep=mining.settings.keep_runs)
     return mining
 
 
@@ -196,6 +219,7 @@ STAGES: tuple[Callable[[Mining], Mining], ...] = (
     count_pairs,
     test_pairs,
     build,
+    weigh,
     bundle,
     fit_next,
     write,
@@ -211,6 +235,7 @@ def record_of(mining: Mining) -> dict[str, Any]:
         "events": profile["events"],
         "calls": profile["calls"],
         "suggested_calls": profile["suggested_calls"],
+        "shown_calls": profile["shown_calls"],
         "sessions": profile["sessions"],
         "skills": profile["skills"],
         "actors": profile["actors"],
@@ -227,6 +252,7 @@ def record_of(mining: Mining) -> dict[str, Any]:
             {"source": source, "target": target, "cycle": path} for (source, target), path in mining.cycles.items()
         ],
         "bundles": len(mining.bundles),
+        "recoveries": len(mining.recoveries),
         "embedded_skills": len(mining.vectors),
         "next_model": mining.model.record if mining.model else None,
         "parameters": msgspec.structs.asdict(mining.parameters),

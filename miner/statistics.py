@@ -21,7 +21,7 @@ from miner.parameters import Parameters
 
 log = logging.getLogger("cowpath.miner")
 
-FORMAT = 1
+FORMAT = 2
 """Rises when what is kept changes its meaning."""
 
 MOST_SEGMENTS = 8
@@ -33,7 +33,7 @@ LOOKS = ("statistics/00_tables", "statistics/10_changed", "statistics/20_session
 """What is run before it is known whether, and how, anything is counted."""
 
 PARTS = ("cells", "cell_skills", "pairs", "adjacent", "suggested")
-TABLES = ("mark", "skills", "witnesses", "sessions", "sequences", "steps", *PARTS)
+TABLES = ("mark", "skills", "witnesses", "sessions", "sequences", "steps", "circumstances", *PARTS)
 
 Witness = Literal["actor", "day", "session"]
 

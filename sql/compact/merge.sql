@@ -93,3 +93,6 @@ select sequence + sequences, session_id, stream_id, session_group, actor, here, 
 from shard.sequences
 left join here_witnesses on there = witness
 cross join offsets;
+
+insert into kept.circumstances by name
+from shard.circumstances;

@@ -47,3 +47,12 @@ create table if not exists kept.pairs (
 );
 create table if not exists kept.adjacent (segment integer, a integer, b integer, forward bigint, backward bigint);
 create table if not exists kept.suggested (segment integer, a integer, b integer, n bigint);
+create table if not exists kept.circumstances (
+    -- one row a session that has any; skills by name
+    session_id text,
+    shown_calls bigint,        -- calls that followed our advice without saying so
+    ended bigint,              -- calls whose end is known
+    failed text[],             -- skills of which the last of a row of tries failed
+    turned_to struct(failed text, next text)[], -- what was called next
+    nested struct(caller text, callee text)[] -- which skill called which; the caller's name as the agent wrote it
+);

@@ -15,7 +15,7 @@ from cowpath.settings import Settings
 from miner.parameters import Parameters
 from miner.stages import STAGES, Mining, opened
 
-UNTIL_EDGES = STAGES[:5]
+UNTIL_EDGES = STAGES[:6]
 """The stages that decide edges and bundles; the next-skill model has tests of its own."""
 
 Publish = Callable[..., Settings]
