@@ -29,6 +29,13 @@ select
     try_cast(evidence ->> '$.direct' as boolean) as direct,
     try_cast(evidence ->> '$.outside_neighbourhood' as boolean) as outside_neighbourhood,
     try_cast(evidence ->> '$.suggested_excluded' as bigint) as suggested_excluded,
+    try_cast(evidence ->> '$.ended_with' as bigint) as ended_with,
+    try_cast(evidence ->> '$.success_with' as double) as success_with,
+    try_cast(evidence ->> '$.ended_without' as bigint) as ended_without,
+    try_cast(evidence ->> '$.success_without' as double) as success_without,
+    try_cast(evidence ->> '$.failed_sessions' as bigint) as failed_sessions,
+    try_cast(evidence ->> '$.expected_failures' as double) as expected_failures,
+    try_cast(evidence ->> '$.nested_calls' as boolean) as nested_calls,
     try_cast(evidence ->> '$.first_seen' as timestamp) as first_seen,
     try_cast(evidence ->> '$.last_seen' as timestamp) as last_seen,
     evidence ->> '$.run_id' as run_id
