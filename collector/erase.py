@@ -95,8 +95,10 @@ def forget_learned(collector: Collector, task: Sweep) -> None:
     home = collector.home
     files = list(home.root.glob(f"{home.statistics.name}*"))
     if task.kind != "age":
-        files += [home.edges / "learned.jsonl", *home.learned.glob("*")]
+        files += [home.edges / "learned.jsonl", *home.learned.rglob("*")]
     task.removed["learned"] = sum(_removed(path) for path in files)
+    if task.kind != "age":
+        shutil.rmtree(home.learned, ignore_errors=True)
 
 
 def forget_exports(collector: Collector, task: Sweep) -> None:

@@ -227,7 +227,7 @@ def test_erasing_an_actor_equals_never_having_seen_it(tmp_path: Path, event: Any
 
 
 def learned(home: Home) -> dict[str, bytes]:
-    files = [home.edges / "learned.jsonl", *sorted(home.learned.glob("*"))]
+    files = [home.edges / "learned.jsonl", *sorted(home.learned.glob("*.*"))]
     return {path.name: path.read_bytes() for path in files}
 
 
