@@ -1,7 +1,34 @@
 -- events, changed, calls -> shown, calls: a call soon after its skill was shown to the stream followed our advice, said or not
 -- The client's own order where the whole stream has one, else the time; at one place what was shown came first.
+-- Nothing was shown to a session of the holdout.
 create or replace temp table shown as
-with told as (
+with calls_and_shown as (
+    select session_id, stream_id, event_id, skill_id, kind, suggested_by, seq, called_at, stored_at
+    from events
+    semi join changed using (session_id)
+    where kind = 'activated'
+        and session_id in (
+            select session_id
+            from events
+            where kind = 'impression'
+        )
+    union all
+    select
+        session_id,
+        stream_id,
+        event_id,
+        unnest(coalesce(from_json(extra -> 'shown', '["varchar"]'), [skill_id])) as skill_id,
+        kind,
+        suggested_by,
+        seq,
+        called_at,
+        stored_at
+    from events
+    semi join changed using (session_id)
+    where kind = 'impression'
+        and (extra ->> 'policy') is distinct from 'holdout'
+),
+told as (
     select
         session_id,
         stream_id,
@@ -14,14 +41,7 @@ with told as (
                 then seq
             else epoch_us(coalesce(called_at, stored_at))
         end as place
-    from events
-    semi join changed using (session_id)
-    where kind in ('activated', 'impression')
-        and session_id in (
-            select session_id
-            from events
-            where kind = 'impression'
-        )
+    from calls_and_shown
 ),
 counted as (
     select
