@@ -100,14 +100,7 @@ def fisher(log: Log) -> set[Pair]:
 
 def shrunk_lift(log: Log) -> set[Pair]:
     """Empirical-Bayes lift: 5 % quantile at least 2 (gamma-Poisson, DuMouchel 1999), and a Wilson bound of .65."""
-    expected = (log.stats["n_source"] * log.stats["n_target"] / log.size).to_numpy()
-    observed = log.stats["o"].to_numpy()
-    ratio = observed / expected
-    mean, variance = float(np.mean(ratio)), float(np.var(ratio))
-    beta = mean / variance
-    low = gamma.ppf(0.05, mean * beta + observed, scale=1 / (beta + expected))
-    n = (log.stats["forward"] + log.stats["backward"]).to_numpy().astype(float)
-    direction = _wilson_lower(log.stats["forward"].to_numpy(), n)
+    low, direction = _shrunk(log)
     return _directed(log.stats.filter(pl.Series((low >= 2) & (direction >= 0.65))))
 
 
@@ -207,6 +200,23 @@ def ranked_by_fisher(log: Log) -> list[Pair]:
     return list(order.select("source", "target").iter_rows())
 
 
+def rankings(log: Log, support: int = 3) -> dict[str, list[Pair]]:
+    """The pairs each rule would claim first, the surest first; from pairs seen in ``support`` sessions."""
+    seen = log.stats.filter(pl.col("o") >= support, pl.col("forward") > pl.col("backward"))
+    steps: Counter[Pair] = Counter(pair for skills in log.sessions for pair in pairwise(skills) if pair[0] != pair[1])
+    dependency = {(a, b): (n - steps[b, a]) / (n + steps[b, a] + 1) for (a, b), n in steps.items() if n >= support}
+    low, direction = _shrunk(log)
+    shrunk = log.stats.with_columns(surely=pl.Series(low * direction)).filter(pl.col("o") >= support)
+    return {
+        "directly follows": [pair for pair, n in steps.most_common() if n >= support],
+        "dependency": sorted(dependency, key=lambda pair: (-dependency[pair], pair)),
+        "confidence": _ranked(seen, pl.col("forward") / pl.col("n_source")),
+        "lift": _ranked(seen, _lift(log)),
+        "fisher": ranked_by_fisher(log),
+        "shrunk lift": _ranked(shrunk, pl.col("surely")),
+    }
+
+
 def tools() -> dict[str, str]:
     """Which tools took part, and why the others did not."""
     java = "there is a Java" if shutil.which("java") else "there is no Java"
@@ -230,6 +240,18 @@ def sign_p(stats: pl.DataFrame) -> Floats:
     return np.asarray(np.clip(2 * tail, 0, 1), dtype=np.float64)
 
 
+def _shrunk(log: Log) -> tuple[Floats, Floats]:
+    """The 5 % quantile of each pair's shrunk lift, and the Wilson lower bound of its order."""
+    expected = (log.stats["n_source"] * log.stats["n_target"] / log.size).to_numpy()
+    observed = log.stats["o"].to_numpy()
+    ratio = observed / expected
+    mean, variance = float(np.mean(ratio)), float(np.var(ratio))
+    beta = mean / variance
+    low = np.asarray(gamma.ppf(0.05, mean * beta + observed, scale=1 / (beta + expected)), dtype=np.float64)
+    n = (log.stats["forward"] + log.stats["backward"]).to_numpy().astype(float)
+    return low, _wilson_lower(log.stats["forward"].to_numpy(), n)
+
+
 def _lift(log: Log) -> pl.Expr:
     return pl.col("o") * log.size / (pl.col("n_source") * pl.col("n_target"))
 
@@ -244,6 +266,13 @@ def _wilson_lower(k: NDArray[Any], n: Floats, z: float = 1.645) -> Floats:
         share = k / n
         low = (share + z * z / (2 * n) - z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))) / (1 + z * z / n)
     return np.nan_to_num(np.asarray(low, dtype=np.float64))
+
+
+def _ranked(stats: pl.DataFrame, score: pl.Expr) -> list[Pair]:
+    order = stats.with_columns(score=score).sort(
+        "score", "o", "source", "target", descending=[True, True, False, False]
+    )
+    return list(order.select("source", "target").iter_rows())
 
 
 def _directed(stats: pl.DataFrame) -> set[Pair]:

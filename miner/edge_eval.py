@@ -66,9 +66,9 @@ def evaluate_edges(data: Path, *, seed: int = 0, parameters: Parameters | None =
     sessions = read_sessions(data)
     halves = deal(sessions, seed)
     rounds = [
-        (mined(_events(mine_half), parameters).edges, judge_half) for mine_half, judge_half in (halves, halves[::-1])
+        (mined(as_events(mine_half), parameters).edges, judge_half) for mine_half, judge_half in (halves, halves[::-1])
     ]
-    truth = _truth(data)
+    truth = truth_edges(data)
     return {
         "data": data.name,
         "sessions": len(sessions),
@@ -146,12 +146,13 @@ def _fate(kept: int, opposed: int) -> str:
     return "right" if share >= RIGHT else "weak" if share >= WRONG else "reversed"
 
 
-def _truth(data: Path) -> set[Pair]:
+def truth_edges(data: Path) -> set[Pair]:
+    """The edges that come with a data set; empty where none do."""
     path = data / "truth_edges.jsonl"
     return {(str(row["src"]), str(row["dst"])) for row in read_lines(path)} if path.exists() else set()
 
 
-def _events(sessions: Sequence[Session]) -> list[Event]:
+def as_events(sessions: Sequence[Session]) -> list[Event]:
     """Sessions as events; what a split keeps together stays a group."""
     return [
         Event(
