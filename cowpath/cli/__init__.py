@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mine": ("cowpath.cli.learn:mine", "Learn edges and the next-skill model from the published calls."),
     "runs": ("cowpath.cli.runs:runs", "The mining runs that are kept, newest first."),
     "diff": ("cowpath.cli.runs:diff", "What one mining run learned, changed and dropped against another, and why."),
+    "uplift": ("cowpath.cli.uplift:uplift", "What suggestions change: sessions shown some against the holdout."),
     "search": ("cowpath.cli.ask:search", "Find skills for a request in words."),
     "next": ("cowpath.cli.ask:next_", "What comes next after these skills, and why."),
     "why": ("cowpath.cli.why:why", "The evidence of a pair, also where there is no edge."),
