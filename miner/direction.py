@@ -21,7 +21,8 @@ def direct(pairs: pl.DataFrame, parameters: Parameters) -> pl.DataFrame:
     tests that were missed with their value and bound, in the order in which they are asked.
     """
     turned = _turn(pairs, _reversed_by_drift(parameters))
-    judged = turned.with_columns(vetoed=_vetoed(parameters)).with_columns(verdict=_verdict(parameters))
+    doubted = turned.with_columns(vetoed=_vetoed(parameters), stale=_stale(parameters))
+    judged = doubted.with_columns(verdict=_verdict(parameters))
     return judged.with_columns(failed=_failed(judged, parameters)).with_columns(
         status=pl.when(pl.col("verdict") == "candidate")
         .then(pl.lit("candidate"))
@@ -91,8 +92,15 @@ def _vetoed(parameters: Parameters) -> pl.Expr:
     return (recent >= parameters.recent_min) & (pl.col("recent_backward") > pl.col("recent_forward"))
 
 
+def _stale(parameters: Parameters) -> pl.Expr:
+    """Nobody walked this way of late, though as many as of other pairs should have: the order may have changed."""
+    ordered = pl.col("forward") + pl.col("backward")
+    recent = pl.col("recent_forward") + pl.col("recent_backward")
+    return (recent == 0) & (ordered * recent.sum() >= parameters.stale_min * ordered.sum()) & (recent.sum() > 0)
+
+
 def _verdict(parameters: Parameters) -> pl.Expr:
-    witnessed = pl.col("forward_witnesses") >= parameters.min_witnesses
+    witnessed = (pl.col("forward_witnesses") >= parameters.min_witnesses) & ~pl.col("vetoed")
     parallel = pl.col("parallel") > pl.col("forward") + pl.col("backward")
     no_order = (pl.col("candidate_lower") >= parameters.complement_low) & (
         pl.col("candidate_upper") <= parameters.complement_high
@@ -102,11 +110,11 @@ def _verdict(parameters: Parameters) -> pl.Expr:
         .then(pl.lit("unrelated"))
         .when(parallel)
         .then(pl.lit("complements"))
-        .when((pl.col("lower") >= parameters.tau) & witnessed & ~pl.col("vetoed"))
+        .when((pl.col("lower") >= parameters.tau) & witnessed & ~pl.col("stale"))
         .then(pl.lit("precedes"))
         .when(no_order)
         .then(pl.lit("complements"))
-        .when((pl.col("candidate_lower") >= parameters.candidate_tau) & witnessed & ~pl.col("vetoed"))
+        .when((pl.col("candidate_lower") >= parameters.candidate_tau) & witnessed)
         .then(pl.lit("candidate"))
         .otherwise(pl.lit("undetermined"))
     )
@@ -124,6 +132,7 @@ def _failed(judged: pl.DataFrame, parameters: Parameters) -> pl.Series:
         at_least("direction", "lower", parameters.tau),
         at_least("direction_witnesses", "forward_witnesses", parameters.min_witnesses),
         Test("recent_order", later, 0.5, pl.col("vetoed")),
+        Test("recent_use", pl.col("recent_forward") + pl.col("recent_backward"), 1, pl.col("stale")),
     ]
     missed = judged.select(test.missed.alias(test.name) for test in asked).to_numpy()
     values = judged.select(test.value.cast(pl.Float64).alias(test.name) for test in asked).to_numpy()

@@ -137,6 +137,15 @@ def test_a_new_order_of_late_silences_the_old_one(mined: Mine, sessions: Session
     assert "recent_order" in missing(mining, "plan", "build")
 
 
+def test_an_order_that_nobody_walked_of_late_is_a_candidate(mined: Mine, sessions: Sessions) -> None:
+    orders = ["plan build"] * 14 + BACKGROUND
+
+    mining = mined(sessions(orders, days=len(orders)))
+
+    assert edges(mining) == [("plan", "precedes", "build", "candidate")]
+    assert missing(mining, "plan", "build") == ["recent_use"]
+
+
 def test_a_new_order_that_the_latest_sessions_prove_replaces_the_old_one(mined: Mine, sessions: Sessions) -> None:
     orders = ["plan build"] * 14 + BACKGROUND + ["build plan"] * 12
 
