@@ -20,41 +20,88 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 # Telemetry off; prefect reads its settings when it is imported.
 os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
 os.environ.setdefault("DO_NOT_TRACK", "1")
 
-from prefect import flow, task
+from prefect import flow, get_client, task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.filters import (
+    FlowRunFilter,
+    FlowRunFilterDeploymentId,
+    FlowRunFilterStartTime,
+    FlowRunFilterState,
+    FlowRunFilterStateName,
+)
+from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Completed, Failed
 from prefect.types.entrypoint import EntrypointType
 
-from cowpath.errors import StateError
+from cowpath.errors import HomeBusy, StateError
 from cowpath.settings import Settings, read_settings
 from miner.stages import STAGES, opened, record_of
 
 SERVER_START_S = 60.0
 
 
+BUSY = "Busy"
+"""The state of a run that found another process at work on its home; Prefect tries it again twice."""
+
+COLLAPSED = "Collapsed"
+"""The state of a late run that has nothing left to do: one that began after it was due has read the whole log."""
+
+
 # Async, because a sync flow joins a heartbeat thread that sleeps for a second at every run.
 @flow(name="cowpath-mine", retries=2, retry_delay_seconds=10, validate_parameters=False)
-async def mine_flow(home: str | None = None) -> dict[str, Any]:
-    """One mining run of a home; each stage is a task. Retried where the store is busy."""
-    with opened(read_settings(home=home)) as mining:
-        for stage in STAGES:
-            mining = task(name=stage.__name__, cache_policy=NO_CACHE)(stage)(mining)
-        return record_of(mining)
+async def mine_flow(home: str | None = None) -> dict[str, Any] | State[Any]:
+    """One mining run of a home; each stage is a task. A busy home and a late run have states of their own."""
+    if await _mined_since_due():
+        return Completed(name=COLLAPSED, message="a run that began after this one was due has read the whole log")
+    try:
+        with opened(read_settings(home=home)) as mining:
+            for stage in STAGES:
+                mining = task(name=stage.__name__, cache_policy=NO_CACHE)(stage)(mining)
+            return record_of(mining)
+    except HomeBusy as error:
+        return Failed(name=BUSY, message=error.message)
 
 
 def run_once(settings: Settings) -> dict[str, Any]:
     """One flow run against the server that ``PREFECT_API_URL`` names; returns the run record."""
-    return asyncio.run(mine_flow(home=settings.home))
+    return asyncio.run(_run_once(settings))
+
+
+async def _run_once(settings: Settings) -> dict[str, Any]:
+    state = await mine_flow(home=settings.home, return_state=True)
+    if state.name == BUSY:
+        raise HomeBusy(state.message or f"{settings.at.root} is busy")
+    return cast(dict[str, Any], await state.aresult())
+
+
+async def _mined_since_due() -> bool:
+    """Whether a run of the same deployment that began after this one was due has completed."""
+    context = FlowRunContext.get()
+    due = context.flow_run if context else None
+    if due is None or due.deployment_id is None or due.expected_start_time is None:
+        return False
+    since = FlowRunFilter(
+        deployment_id=FlowRunFilterDeploymentId(any_=[due.deployment_id]),
+        state=FlowRunFilterState(name=FlowRunFilterStateName(any_=["Completed"])),
+        start_time=FlowRunFilterStartTime(after_=due.expected_start_time),
+    )
+    async with get_client() as client:
+        return bool(await client.read_flow_runs(flow_run_filter=since, limit=1))
 
 
 def run_every(settings: Settings, interval: timedelta) -> None:
-    """Serve a deployment that mines on a schedule, one run at a time, until SIGINT or SIGTERM."""
+    """Serve a deployment that mines on a schedule, one run at a time, until SIGINT or SIGTERM.
+
+    Where a run takes longer than the interval, those that fell due meanwhile collapse into the next one.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with server(settings) as url, temporary_settings({PREFECT_API_URL: url}):
         # The runs are children of their own: they find the server by the environment.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -80,6 +81,82 @@ def test_with_a_server_named_a_run_shows_up_there_with_the_state_of_each_stage(
     assert {run["state_type"] for run in task_runs} == {"COMPLETED"}
 
 
+def test_runs_that_fell_due_before_another_began_collapse_into_it(
+    publish: Callable[..., Settings], sessions: Callable[..., list[Event]], tmp_path: Path
+) -> None:
+    settings = publish(sessions(ORDERS))
+
+    with server(Settings(home=str(tmp_path / "server"))) as url:
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "cowpath", "mine", "--every", "1s", "--home", settings.home],
+            env=os.environ | {"PREFECT_API_URL": url, "NO_COLOR": "1"},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            ended = wait_for_states(url, {"Completed", "Collapsed"}, seconds=120)
+        finally:
+            serving.send_signal(signal.SIGTERM)
+            serving.communicate(timeout=60)
+
+    began = [run["start_time"] for run in ended if run["state_name"] == "Completed"]
+    for run in ended:
+        if run["state_name"] == "Collapsed":
+            assert run["state_type"] == "COMPLETED"
+            assert max(began) > run["expected_start_time"]
+    running = sorted((run["start_time"], run["end_time"]) for run in ended if run["end_time"])
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(running))
+
+
+def test_a_busy_home_is_a_state_of_its_own_and_no_stack_trace(
+    publish: Callable[..., Settings], sessions: Callable[..., list[Event]], tmp_path: Path
+) -> None:
+    settings = publish(sessions(ORDERS))
+
+    with server(Settings(home=str(tmp_path / "server"))) as url, held(settings.at.root / "mining.lock", "busy"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "cowpath", "mine", "--home", settings.home, "--json"],
+            env=os.environ | {"PREFECT_API_URL": url},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        (flow_run,) = ask(f"{url}/flow_runs/filter")
+
+    assert (ran.returncode, json.loads(ran.stdout)["error"]["code"]) == (91, "home_busy")
+    assert (flow_run["state_type"], flow_run["state_name"]) == ("FAILED", "Busy")
+    assert "another mining run" in flow_run["state"]["message"]
+    assert flow_run["run_count"] == 3
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_direct_run_never_imports_prefect(
+    publish: Callable[..., Settings], sessions: Callable[..., list[Event]]
+) -> None:
+    settings = publish(sessions(ORDERS))
+    program = (
+        "import sys\n"
+        "from cowpath.cli import run\n"
+        "try:\n"
+        "    run(sys.argv[1:])\n"
+        "except SystemExit as done:\n"
+        "    assert not done.code, done.code\n"
+        "print(sorted({'prefect', 'miner.flow'} & set(sys.modules)), file=sys.stderr)\n"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, "mine", "--home", settings.home, "--json"],
+        env={name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert json.loads(done.stdout)["edges"]["precedes"]["confirmed"] == 1
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
 def test_one_run_at_a_time(publish: Callable[..., Settings], sessions: Callable[..., list[Event]]) -> None:
     settings = publish(sessions(ORDERS))
 
@@ -98,6 +175,17 @@ def ask(url: str) -> list[dict[str, Any]]:
     with urllib.request.urlopen(request, timeout=10) as answer:
         rows: list[dict[str, Any]] = json.load(answer)
         return rows
+
+
+def wait_for_states(url: str, names: set[str], *, seconds: int) -> list[dict[str, Any]]:
+    """The ended runs, as soon as some ended in each of the named states."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        ended = [run for run in ask(f"{url}/flow_runs/filter") if run["end_time"]]
+        if names <= {run["state_name"] for run in ended}:
+            return ended
+        time.sleep(0.5)
+    raise AssertionError(f"no runs ended as {names} in {seconds} s")
 
 
 def wait_for(path: Path, process: subprocess.Popen[bytes], *, seconds: int) -> None:
