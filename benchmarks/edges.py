@@ -36,6 +36,9 @@ LARGE = 10_000
 ADVISED = 72
 """Skills whose use is followed by advice in the later half: one call in twenty there."""
 
+STUBBORN = 6
+"""Busy actors with orders and routines of their own."""
+
 OURS = frozenset({"confirmed", "candidate", "shown only", "advice unknown", "complements", "conflicts"})
 
 Row = dict[str, Any]
@@ -60,7 +63,7 @@ def main() -> None:
 
 def measure_seed(seed: int, sizes: Sequence[int]) -> list[Row]:
     """All rows of one world."""
-    world = plant(seed, advised=ADVISED)
+    world = plant(seed, advised=ADVISED, stubborn=STUBBORN)
     planted = truth(world)
     return [row for size in sizes for row in measure(world, planted, size, seed)]
 

@@ -39,6 +39,14 @@ class Template:
 
 
 @dataclass(frozen=True)
+class Stubborn:
+    """An actor with ways of its own: a step it always reverses, by task, and pairs of skills that mean nothing."""
+
+    reversed_at: dict[int, int]
+    routines: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
 class World:
     """What is planted. ``drifted`` replaces ``templates`` after ``drift_at`` of the time."""
 
@@ -54,13 +62,24 @@ class World:
     advice: tuple[Pair, ...]
     preference: dict[str, np.ndarray] = field(repr=False)
     volume: np.ndarray = field(repr=False)
+    stubborn: dict[str, Stubborn] = field(default_factory=dict, repr=False)
     drift_at: float = 0.6
 
 
 def plant(
-    seed: int, *, skills: int = 300, templates: int = 64, actors: int = 24, drift: bool = True, advised: int = 12
+    seed: int,
+    *,
+    skills: int = 300,
+    templates: int = 64,
+    actors: int = 24,
+    drift: bool = True,
+    advised: int = 12,
+    stubborn: int = 0,
 ) -> World:
-    """A world with everything in it. Advice, once there is any, follows ``advised`` of the skills."""
+    """A world with everything in it. Advice, once there is any, follows ``advised`` of the skills.
+
+    So many of the eight busiest actors are ``stubborn``; with any, swaps are up to 20 %.
+    """
     rng = np.random.default_rng(seed)
     names = [f"skill-{i:03d}" for i in rng.permutation(skills)]
     hubs, starters, enders, pool = names[:6], names[6:8], names[8:10], names[10:]
@@ -77,13 +96,31 @@ def plant(
         starters=tuple(starters),
         enders=tuple(enders),
         skills=tuple(names),
-        swap=float(rng.choice([0.03, 0.1])),
+        swap=_swap(seed, milder=float(rng.choice([0.03, 0.1])), any_stubborn=stubborn > 0),
         habits={a: (int(rng.choice(long_enough)), 0) for a in habitual},
         private_pairs={a: _two(rng, pool) for a in habitual},
         advice=(*(_two(rng, pool) for _ in range(12)), *_more_advice(seed, pool, advised - 12)),
         preference={a: rng.dirichlet(np.full(templates, 0.4)) for a in who},
         volume=volume / volume.sum(),
+        stubborn=_stubborn(seed, who[:8], made, pool, stubborn),
     )
+
+
+def _swap(seed: int, *, milder: float, any_stubborn: bool) -> float:
+    return float(np.random.default_rng([seed, 15]).choice([0.03, 0.1, 0.2])) if any_stubborn else milder
+
+
+def _stubborn(seed: int, who: list[str], made: Sequence[Template], pool: list[str], number: int) -> dict[str, Stubborn]:
+    """Each reverses a step of two tasks in five, and has four routines."""
+    rng = np.random.default_rng([seed, 14])
+    long = [(index, len(task.steps)) for index, task in enumerate(made) if len(task.steps) > 2]
+    return {
+        str(actor): Stubborn(
+            reversed_at={index: int(rng.integers(steps - 1)) for index, steps in long if rng.random() < 0.4},
+            routines=tuple(_two(rng, pool) for _ in range(4)),
+        )
+        for actor in rng.choice(who, size=number, replace=False)
+    }
 
 
 def _more_advice(seed: int, pool: list[str], pairs: int) -> list[Pair]:
@@ -302,14 +339,19 @@ def _session(rng: Generator, world: World, actor: str, templates: tuple[Template
     kinds = rng.choice([1, 2, 3], p=[0.65, 0.30, 0.05])
     chosen = rng.choice(len(templates), size=kinds, p=world.preference[actor])
     walks = []
+    own = world.stubborn.get(actor)
     for index in chosen:
         habit = world.habits.get(actor)
         reverse_at = habit[1] if habit and habit[0] == index else None
+        if own is not None:
+            reverse_at = own.reversed_at.get(int(index), reverse_at)
         walks.append(_walk(rng, templates[index], swap=world.swap, reverse_at=reverse_at))
     calls = _as_calls(rng, _interleave(rng, walks))
     calls = _with_noise(rng, world, calls)
     if actor in world.private_pairs and rng.random() < 0.25:
         calls += [Call(skill) for skill in world.private_pairs[actor]]
+    if own is not None and rng.random() < 0.4:
+        calls += [Call(skill) for skill in own.routines[int(rng.integers(len(own.routines)))]]
     if world.starters and rng.random() < 0.5:
         calls.insert(0, Call(world.starters[int(rng.integers(len(world.starters)))]))
     if world.enders and rng.random() < 0.5:

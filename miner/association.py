@@ -48,6 +48,7 @@ def association_tests(parameters: Parameters) -> list[Test]:
         at_least("witnesses", "witnesses", parameters.min_witnesses),
         at_least("outside_busiest", "outside_busiest", parameters.min_outside_busiest),
         at_least("outside_lift", "outside_lift", parameters.min_outside_lift),
+        at_least("outside_z", "outside_z", parameters.min_outside_z),
     ]
 
 

@@ -86,6 +86,7 @@ def _symmetric_evidence(row: dict[str, Any]) -> dict[str, Any]:
         "witnesses": row["witnesses"],
         "outside_busiest": row["outside_busiest"],
         "outside_lift": row["outside_lift"],
+        "outside_z": row["outside_z"],
         "forward": row["forward"] if same else row["backward"],
         "backward": row["backward"] if same else row["forward"],
         "parallel": row["parallel"],

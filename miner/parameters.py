@@ -18,6 +18,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     """Least observed / expected co-uses."""
     min_outside_lift: float = 1.1
     """The same among the others, whichever witness is left out."""
+    min_outside_z: float = 1.645
+    """How surprising that must be, in standard deviations: one side, 5 %."""
     min_witnesses: int = 2
     """Least actors (or days, or sessions: see ``witness``) behind a pair, and behind its direction."""
     min_outside_busiest: int = 2

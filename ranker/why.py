@@ -23,6 +23,8 @@ SAYS: dict[str, str] = {
     "outside_busiest": "without the busiest {witness} only {value:g} sessions remain; at least {bound:g} are needed",
     "outside_lift": "without one of those who vouch for it, the others use both only {value:.2f} times as often"
     " as chance; at least {bound:g} is needed",
+    "outside_z": "without one of those who vouch for it, the others' use of both lies only {value:.1f} standard"
+    " deviations above chance; at least {bound:g} are needed",
     "direction": "the share of sessions in this order is surely above {value:.2f} only; {bound:g} is needed",
     "direction_witnesses": "only {value:g} {witness} shows this order; at least {bound:g} are needed",
     "recent_order": "of the latest sessions only {value:.0%} still keep this order",
@@ -157,6 +159,7 @@ def _evidence(row: dict[str, Any], *, forward: bool) -> dict[str, Any]:
         "witnesses_this_order": row[f"{there}_witnesses"],
         "outside_busiest": row["outside_busiest"],
         "outside_lift": row["outside_lift"],
+        "outside_z": row["outside_z"],
         "recent_this_order": row[f"recent_{there}"],
         "recent_other_order": row[f"recent_{back}"],
         "suggested_excluded": row["suggested"],

@@ -14,6 +14,7 @@ select
     try_cast(evidence ->> '$.single_actor' as boolean) as single_actor,
     try_cast(evidence ->> '$.outside_busiest' as bigint) as outside_busiest,
     try_cast(evidence ->> '$.outside_lift' as double) as outside_lift,
+    try_cast(evidence ->> '$.outside_z' as double) as outside_z,
     try_cast(evidence ->> '$.forward' as bigint) as forward,
     try_cast(evidence ->> '$.backward' as bigint) as backward,
     try_cast(evidence ->> '$.parallel' as bigint) as parallel,
