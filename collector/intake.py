@@ -59,6 +59,8 @@ def take_in(event: Event) -> Event | Rejected:
     """The event after all checks, or the first refusal."""
     for check in CHECKS:
         checked = check(event)
+        if checked is event:
+            continue
         if isinstance(checked, Rejected):
             return checked
         event = checked

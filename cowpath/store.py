@@ -7,6 +7,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -91,7 +92,7 @@ class Store:
 
     def run(self, name: str, **parameters: object) -> None:
         """Run the statements of ``sql/<name>.sql``; each gets those parameters that it names."""
-        for statement in statements(read_sql(name)):
+        for statement in _script(name):
             self.execute(statement, {k: v for k, v in parameters.items() if re.search(rf"\${k}\b", statement)})
 
     def rows(self, sql: str, parameters: Mapping[str, object] | None = None) -> list[tuple[Any, ...]]:
@@ -286,6 +287,12 @@ def read_sql(name: str) -> str:
     if not path.is_file():
         raise InputError(f"no SQL file {name!r} under {sql_folder()}")
     return path.read_text()
+
+
+@lru_cache(maxsize=256)
+def _script(name: str) -> tuple[str, ...]:
+    """The statements of a file of ours, read and parsed once: some are run ten times a second."""
+    return tuple(statements(read_sql(name)))
 
 
 def sql_names(folder: str) -> list[str]:
