@@ -16,7 +16,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -43,7 +43,7 @@ from prefect.types.entrypoint import EntrypointType
 
 from cowpath.errors import HomeBusy, StateError
 from cowpath.settings import Settings, read_settings
-from miner.stages import STAGES, opened, record_of
+from miner.stages import STAGES, Mining, opened, record_of
 
 SERVER_START_S = 60.0
 
@@ -64,10 +64,17 @@ async def mine_flow(home: str | None = None) -> dict[str, Any] | State[Any]:
     try:
         with opened(read_settings(home=home)) as mining:
             for stage in STAGES:
-                mining = task(name=stage.__name__, cache_policy=NO_CACHE)(stage)(mining)
+                mining = await run_stage.with_options(name=stage.__name__)(stage, mining)
             return record_of(mining)
     except HomeBusy as error:
         return Failed(name=BUSY, message=error.message)
+
+
+# Async too: a sync task opens a client of its own, and loading the certificates for it takes longer than the rest.
+@task(cache_policy=NO_CACHE)
+async def run_stage(stage: Callable[[Mining], Mining], mining: Mining) -> Mining:
+    """One stage as a task, which has the stage's name."""
+    return stage(mining)
 
 
 def run_once(settings: Settings) -> dict[str, Any]:
