@@ -60,3 +60,18 @@ def test_new_skills_are_to_be_found_without_losing_the_old() -> None:
 
     assert found["met"]
     assert not kept["met"]
+
+
+def test_the_best_of_all_is_not_beaten_while_the_network_was_left_out() -> None:
+    models = {"ours": {"mrr@20": 0.9}, "slist": {"mrr@20": 0.5}}
+
+    [bar] = bars({"tau_bench": {"models": models, "best": "slist", "best_non_neural": "slist"}})
+
+    assert not bar["met"]
+    assert "GRU4Rec not measured" in bar["bar"]
+
+
+def test_rows_that_could_not_be_measured_are_missed_bars() -> None:
+    [bar] = bars({"ultratool with descriptions": {"left_out": "MiniLM not asked for"}})
+
+    assert not bar["met"]
