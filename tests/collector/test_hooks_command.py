@@ -46,6 +46,12 @@ SKILL = {
 }
 
 
+@pytest.fixture(autouse=True)
+def tracked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may ask not to be tracked; the mining flow asks so for all of its process."""
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+
+
 def run(
     home: Path, given: bytes, *arguments: str, url: str = NOWHERE, **variables: str
 ) -> subprocess.CompletedProcess[bytes]:
