@@ -4,8 +4,9 @@
     python -m benchmarks.edges --quick                   two of the seeds, up to 10,000 sessions
     python -m benchmarks.edges --seeds 31 --sessions 1000 --null 0
 
-Thresholds were chosen on seeds 1 to 6, never on the seeds reported here. Claims about pairs that a
-drift retired are judged neither way. Peers see the same spontaneous calls.
+Values of thresholds were chosen on seeds 1 to 6. That orders nobody walks any more need a test, and that the worlds
+needed stubborn actors, was decided after an easier kind of the reported seeds had missed two bars. Claims about pairs
+that a drift retired are judged neither way. Peers see the same spontaneous calls.
 """
 
 from __future__ import annotations
