@@ -96,7 +96,9 @@ def measure(name: str, asked: argparse.Namespace) -> Iterator[tuple[str, Row]]:
     data = _planted(PLANTED[name]) if name in PLANTED else _read(_home() / name, model=not asked.without_model)
     random = [_split(data, *by_unit(data.sessions, seed), seed) for seed in asked.seeds]
     yield name, compared(data, random, asked.seeds, neural=neural)
-    if name in BY_TIME:
+    if name in BY_TIME and any(s.ts is None for s in data.sessions):
+        yield f"{name} by time", {"left_out": "not every session has a ts"}
+    elif name in BY_TIME:
         yield f"{name} by time", compared(data, [_split(data, *by_time(data.sessions), 0)], [0], neural=neural)
     if not data.vectors and name in {*LITTLE, NEW}:
         yield f"{name} with descriptions", {"left_out": data.note or "no skill has a description"}
