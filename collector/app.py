@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from collector.counted import Item
 from collector.exchange import THREAD_BYTES, collector_of, json_answer, plain_body_of, settings_of
 from collector.hooks.app import router as hooks_router
 from collector.lock import refuse_one_of_many
-from collector.otlp.answer import error_body, speaks_otlp
+from collector.otlp.answer import error_body
 from collector.otlp.app import router as otlp_router
 from collector.schemas import ERRORS, ONE_OR_MANY, component_schemas, native_schema, ref
 from collector.service import Collector
@@ -37,6 +37,8 @@ from cowpath.event import utc_now
 from cowpath.settings import Settings
 
 router = APIRouter()
+
+EVENTS = "/v1/events"
 
 
 def create_app(settings: Settings, collector: Collector | None = None) -> FastAPI:
@@ -60,7 +62,7 @@ def create_app(settings: Settings, collector: Collector | None = None) -> FastAP
     app.include_router(otlp_router)
     app.include_router(analysts_router)
     app.include_router(access_router)
-    app.add_middleware(Shortcut, routes={route.path: route for route in router.routes if isinstance(route, APIRoute)})
+    app.add_middleware(Shortcut, route=next(r for r in router.routes if isinstance(r, APIRoute) and r.path == EVENTS))
     app.add_middleware(CountsAnswers, answers=app.state.answers)
     app.add_exception_handler(CowpathError, _show_error)
     app.add_exception_handler(Exception, _show_error)
@@ -74,15 +76,15 @@ class Shortcut:
     """Middleware: what agents post all day goes to its endpoint straight; the way through the router costs more than
     the work itself. Same endpoint, same errors; everything else goes the usual way."""
 
-    def __init__(self, app: ASGIApp, routes: Mapping[str, APIRoute]) -> None:
+    def __init__(self, app: ASGIApp, route: APIRoute) -> None:
         self._app = app
-        self._events = routes["/v1/events"]
+        self._route = route
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] != self._events.path or scope["method"] != "POST":
+        if scope["type"] != "http" or scope["path"] != EVENTS or scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
-        scope["route"] = self._events
+        scope["route"] = self._route
         request = Request(scope, receive)
         try:
             response = await post_events(request)
@@ -92,7 +94,7 @@ class Shortcut:
 
 
 @router.post(
-    "/v1/events",
+    EVENTS,
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -176,9 +178,7 @@ async def _show_error(request: Request, error: Exception) -> Response:
 
 def _as_document(request: Request, error: CowpathError, *, status: int, headers: dict[str, str]) -> Response:
     """The error in the words of whoever asks: exporters read google.rpc.Status."""
-    if not speaks_otlp(request.url.path):
-        return json_answer(error.document(), status=status, headers=headers)
-    body, media_type = error_body(error, status, request.headers.get("content-type", ""))
+    body, media_type = error_body(error, request.url.path, status, request.headers.get("content-type", ""))
     return Response(body, status, headers, media_type=media_type)
 
 

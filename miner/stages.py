@@ -67,6 +67,11 @@ class Mining:
         """Days or sessions had to stand in for actors."""
         return self.witness != "actor"
 
+    @property
+    def shared_evidence(self) -> dict[str, object]:
+        """What every edge of this run says of itself."""
+        return {"witness": self.witness, "single_actor": self.single_actor, "run_id": self.run_id}
+
 
 def mine(settings: Settings, parameters: Parameters | None = None, *, others: Sequence[Path] = ()) -> dict[str, Any]:
     """Run all stages in this process and return the run record. Needs a published ``usage.duckdb``.
@@ -142,18 +147,16 @@ def test_pairs(mining: Mining) -> Mining:
 
 def build(mining: Mining) -> Mining:
     """Acyclic edges with their evidence."""
-    shared = {"witness": mining.witness, "single_actor": mining.single_actor, "run_id": mining.run_id}
     chosen = mining.pairs.filter(pl.col("status").is_not_null())
     with mining.store.visible("chosen_pairs", chosen.select("a", "b")):
         seen = mining.store.frame(read_sql("edges/seen"))
-    edges, cycles = build_edges(mining.pairs, seen=seen, evidence=shared, vectors=mining.vectors)
+    edges, cycles = build_edges(mining.pairs, seen=seen, evidence=mining.shared_evidence, vectors=mining.vectors)
     return replace(mining, edges=tuple(edges), cycles=cycles)
 
 
 def weigh(mining: Mining) -> Mining:
     """How calls ended and who made them: success beside each edge, proposed conflicts, nested calls, recoveries."""
-    shared = {"witness": mining.witness, "single_actor": mining.single_actor, "run_id": mining.run_id}
-    store, parameters = mining.store, mining.parameters
+    store, parameters, shared = mining.store, mining.parameters, mining.shared_evidence
     names = read_catalogue(mining.settings.at.catalogue).alias_of
     ordered = [*mining.edges, *nested_edges(store, parameters, alias_of=names, evidence=shared)]
     conflicts = conflict_edges(store, parameters, positive=ordered, evidence=shared)

@@ -32,8 +32,10 @@ NOTHING = -(2**62)
 LOOKS = ("statistics/00_tables", "statistics/10_changed", "statistics/20_sessions", "statistics/25_profile")
 """What is run before it is known whether, and how, anything is counted."""
 
-PARTS = ("cells", "cell_skills", "pairs", "adjacent", "suggested")
-TABLES = ("mark", "skills", "witnesses", "sessions", "sequences", "steps", "circumstances", *PARTS)
+TABLES = (
+    "mark", "skills", "witnesses", "sessions", "sequences", "steps", "circumstances",
+    "cells", "cell_skills", "pairs", "adjacent", "suggested",
+)  # fmt: skip
 
 Witness = Literal["actor", "day", "session"]
 
@@ -63,13 +65,13 @@ def update(store: Store, parameters: Parameters, *, names: str = "") -> Update:
     with store.transaction():
         watermark, before = _mark(store)
         profile, witness = _look(store, watermark)
-        identity = f"{FORMAT}:{parameters.reading}:{witness}:{names}"
+        identity = _identity(parameters, witness, names)
         anew = identity != before or _lost_events(store)
         if anew and watermark != NOTHING:
             log.info("what was counted does not fit any more; everything is counted anew")
             _forget(store)
             profile, witness = _look(store, NOTHING)
-            identity = f"{FORMAT}:{parameters.reading}:{witness}:{names}"
+            identity = _identity(parameters, witness, names)
         ((sessions,),) = store.rows("select count(*) from changed")
         if sessions or anew:
             _count(store, parameters, witness)
@@ -130,6 +132,11 @@ def choose_witness(*, actors: int, days: int, named_share: float) -> Witness:
     if actors > 1 and named_share >= 0.5:
         return "actor"
     return "day" if days > 1 else "session"
+
+
+def _identity(parameters: Parameters, witness: Witness, names: str) -> str:
+    """What the sums depend on beside the log."""
+    return f"{FORMAT}:{parameters.reading}:{witness}:{names}"
 
 
 def _mark(store: Store) -> tuple[int, str]:

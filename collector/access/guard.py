@@ -5,13 +5,12 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from collector.access.keys import Keyring
 from collector.access.limits import Limits
 from collector.access.scopes import scope_of
-from collector.otlp.answer import error_body, speaks_otlp
+from collector.otlp.answer import error_body
 from cowpath.errors import BadFile, CowpathError, Forbidden, RateLimited, StoreDamaged, Unauthorized
 
 
@@ -102,9 +101,8 @@ CHALLENGES = {401: 'Bearer realm="cowpath"', 403: 'Bearer realm="cowpath", error
 
 
 async def _answer(scope: Scope, send: Send, error: CowpathError) -> None:
-    body, media_type = msgspec.json.encode(error.document()), "application/json"
-    if speaks_otlp(scope["path"]):
-        body, media_type = error_body(error, error.http_status, _headers(scope).get("content-type", ""))
+    content_type = _headers(scope).get("content-type", "")
+    body, media_type = error_body(error, scope["path"], error.http_status, content_type)
     headers = [(b"content-type", media_type.encode()), (b"content-length", str(len(body)).encode())]
     if error.http_status in CHALLENGES:
         headers.append((b"www-authenticate", CHALLENGES[error.http_status].encode()))

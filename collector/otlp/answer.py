@@ -33,13 +33,13 @@ MAX_REASONS = 3
 MAX_MESSAGE = 1_000
 
 
-def speaks_otlp(path: str) -> bool:
-    """Whether the errors of a path are for exporters to read."""
-    return path in EXPORTS
+def error_body(error: CowpathError, path: str, status: int, content_type: str) -> tuple[bytes, str]:
+    """An error in the words of whoever asked, and the media type it is in.
 
-
-def error_body(error: CowpathError, status: int, content_type: str) -> tuple[bytes, str]:
-    """An error for an exporter, and the media type it is in; JSON where the request was in neither."""
+    Exporters read a google.rpc.Status, in JSON where their request was in neither encoding; all others our document.
+    """
+    if path not in EXPORTS:
+        return msgspec.json.encode(error.document()), JSON
     code = CODES.get(status, Code.INTERNAL)
     words = ". ".join([error.message, *error.suggestions])[:MAX_MESSAGE]
     if bare_type(content_type) in PROTOBUF_TYPES:
