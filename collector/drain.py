@@ -135,7 +135,8 @@ class Drain:
         self._journal = journal
         self._erased = erased
         self._batch_events = batch_events
-        self._known: KnownIds | None = None
+        # Before the first request: beside a full load this takes several times as long, and the drain falls behind.
+        self._known = kept_ids(store)
         self._checkpointed = Position()
         self._hurry = threading.Event()
         self._deadline: float | None = None
@@ -225,8 +226,6 @@ class Drain:
         if batch.end <= self.position:
             # Segments up to ``end`` are gone; nothing is left to move there.
             batch.end = end
-        if self._known is None:
-            self._known = kept_ids(self._store)
         kept = insert(self._store, batch, self._known)
         self.stored += kept.stored
         self.completed += kept.completed
@@ -273,12 +272,14 @@ def _keep_counts(store: Store, counts: Sequence[tuple[int, Counted]]) -> int:
 def _keep_events(store: Store, events: Arrived, known: KnownIds) -> Kept:
     """Insert the new ones; let the others complete what is kept."""
     table = event_table(events)
-    hashes = _hashes_of(store, table)
-    seen = known.seen(hashes)
-    _add(store, table.filter(pa.array(~seen)) if seen.any() else table)
+    with store.visible("fresh_batch", table):
+        hashes = _as_hashes(store.arrow("select hash(event_id) as h from fresh_batch"))
+        seen = known.seen(hashes)
+        if not seen.any():
+            store.run("drain/events")
+            return Kept(len(events), hashes=hashes)
+    _add(store, table.filter(pa.array(~seen)))
     repeats = [events[place] for place in np.flatnonzero(seen).tolist()]
-    if not repeats:
-        return Kept(len(events), hashes=hashes)
     originals = _originals(store, repeats)
     strangers = list(
         {e.event_id: (arrival, e) for arrival, e in reversed(repeats) if e.event_id not in originals}.values()
@@ -323,11 +324,6 @@ def _note_earlier(store: Store, originals: dict[str, Original]) -> None:
     arrivals = [original.arrival for original in originals.values()]
     with store.visible("original_batch", pa.table({"completes": pa.array(arrivals, pa.int64())})):
         add_earlier(originals, store.rows(read_sql("drain/earlier"), {"first": min(arrivals), "last": max(arrivals)}))
-
-
-def _hashes_of(store: Store, table: pa.Table) -> Hashes:
-    with store.visible("event_batch", table):
-        return _as_hashes(store.arrow("select hash(event_id) as h from event_batch"))
 
 
 def kept_ids(store: Store) -> KnownIds:

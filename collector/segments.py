@@ -11,6 +11,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,22 +104,17 @@ def _read_segment(folder: Path, start: Position, stop: int, limit: int, batch: B
     number, offset = start
     with segment_path(folder, number).open("rb") as file:
         file.seek(offset)
-        while offset < stop and len(batch) < limit:
-            line = file.readline()
-            if not line:
+        for line in islice(file, limit - len(batch)):
+            if offset >= stop:
                 break
-            _add(folder, Position(number, offset), line, batch)
+            record = _record_of(line)
+            if record is None:
+                batch.broken += 1
+                keep_aside(folder, Position(number, offset), line)
+            elif item := record.event or record.rejected or record.counted:
+                batch.add(number << 32 | offset, item)
             offset += len(line)
     batch.end = Position(number, offset)
-
-
-def _add(folder: Path, position: Position, line: bytes, batch: Batch) -> None:
-    record = _record_of(line)
-    if record is None:
-        batch.broken += 1
-        keep_aside(folder, position, line)
-    elif item := record.event or record.rejected or record.counted:
-        batch.add(position.arrival, item)
 
 
 def _record_of(line: bytes) -> Record | None:
@@ -126,14 +122,13 @@ def _record_of(line: bytes) -> Record | None:
     if not _is_whole(line):
         return None
     try:
-        return _decoder.decode(line[9:])
+        return _decoder.decode(memoryview(line)[9:])
     except msgspec.DecodeError:
         return None
 
 
 def _is_whole(line: bytes) -> bool:
-    checksum, body = line[:9], line[9:]
-    return body.endswith(b"\n") and checksum == b"%08x " % zlib.crc32(body[:-1])
+    return line.endswith(b"\n") and line[:9] == b"%08x " % zlib.crc32(memoryview(line)[9:-1])
 
 
 def cut_torn_end(folder: Path, *, start: Position) -> int:

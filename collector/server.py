@@ -29,7 +29,12 @@ SWITCH_S = 0.0002
 def serve(app: ASGIApp, listener: socket.socket, *, grace_s: float, announce: Callable[[], None]) -> None:
     """Serve until SIGINT or SIGTERM; ``announce`` is called when requests are answered."""
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=max(1, round(grace_s)), lifespan="on"
+        app,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=max(1, round(grace_s)),
+        lifespan="on",
     )
     sys.setswitchinterval(SWITCH_S)
     # uvicorn raises a signal it was stopped by once more when it is done; ours must outlive that to close the store.

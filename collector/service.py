@@ -63,6 +63,7 @@ class Collector:
         self.ignored = Ignored()
         self.sync_times = Durations()
         self._quack = Quack(settings) if settings.quack_port else None
+        self._held = status.Held(self.cursor)
         self._bridge: tuple[asyncio.AbstractEventLoop, Future[None], asyncio.Future[None]] | None = None
         self._looked, self._backlog = 0.0, 0
         self._published_state: object = None
@@ -213,7 +214,7 @@ class Collector:
             "pid": os.getpid(),
             "ready": self.why_not_ready() or "yes",
             **status.at_rest(self.home),
-            **status.held(self._store.cursor()),
+            **self._held.now(),
             "since_start": {
                 "seconds": round(time.monotonic() - self._started, 1),
                 **self.taken,

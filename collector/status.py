@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from collector.segments import numbers, segment_path
@@ -11,6 +14,40 @@ from cowpath.errors import BadFile
 from cowpath.event import utc_now
 from cowpath.home import Home, is_open_to_others
 from cowpath.store import Store
+
+QUICK_S = 0.05
+"""A count that takes no longer is made for whoever asks."""
+
+SPARING = 20
+"""A longer one is made after so many times its length again: whoever asks all the time gets a twentieth of it."""
+
+
+class Held:
+    """What a live store holds, for a collector that is asked again and again: a large store is not counted each time.
+
+    ``counted_s_ago`` tells how old the numbers are.
+    """
+
+    def __init__(self, cursor: Callable[[], Store]) -> None:
+        self._cursor = cursor
+        self._lock = Lock()
+        self._numbers: dict[str, Any] = {}
+        self._counted_at = self._took_s = 0.0
+
+    def now(self) -> dict[str, Any]:
+        with self._lock:
+            age_s = time.monotonic() - self._counted_at
+            if self._took_s <= QUICK_S or age_s > SPARING * self._took_s:
+                self._count()
+                age_s = 0.0
+            return self._numbers | {"counted_s_ago": round(age_s, 1)}
+
+    def _count(self) -> None:
+        began = time.monotonic()
+        with self._cursor() as store:
+            self._numbers = held(store)
+        self._counted_at = time.monotonic()
+        self._took_s = self._counted_at - began
 
 
 def held(store: Store) -> dict[str, Any]:

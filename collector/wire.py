@@ -88,9 +88,10 @@ def _read_exactly(body: bytes) -> tuple[list[ExactEvent], Sent] | None:
     with suppress(msgspec.DecodeError, RecursionError):
         if body.lstrip()[:1] == b"[":
             return _exact_list.decode(body), None
-        with suppress(msgspec.ValidationError):
-            batch = _exact_batch.decode(body)
-            return batch.events, batch.sent_at
+        if b'"events"' in body:
+            with suppress(msgspec.ValidationError):
+                batch = _exact_batch.decode(body)
+                return batch.events, batch.sent_at
         return [_exact.decode(body)], None
     return None
 

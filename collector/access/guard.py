@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -59,6 +60,7 @@ class Guard:
             raise RateLimited(f"key {key.name!r} may ask {key.rate} times a minute", retry_after_s=wait_s)
 
 
+@lru_cache(maxsize=1024)
 def is_loopback(host: str) -> bool:
     """Whether an address or name means this machine and cannot be reached from another."""
     try:

@@ -7,6 +7,7 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -107,6 +108,7 @@ class Keyring:
 
     def __init__(self, home: Home, *, local: Key | None = None) -> None:
         self._home = home
+        self._file = home.keys
         self._local = [local] if local else []
         self._look: object = ()
         self._given: list[Key] = []
@@ -114,7 +116,7 @@ class Keyring:
     @property
     def given(self) -> list[Key]:
         """The keys that were given out."""
-        look = _look(self._home)
+        look = _look(self._file)
         if look != self._look:
             self._given = read_keys(self._home)
             self._look = look
@@ -133,9 +135,10 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def _look(home: Home) -> object:
+def _look(file: Path) -> object:
+    """What changes with the file; every request asks."""
     try:
-        stat = home.keys.stat()
+        stat = file.stat()
     except FileNotFoundError:
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
