@@ -19,6 +19,7 @@ from cowpath.settings import Settings
 from ranker.advice import Record, recorder
 from ranker.engine import Ranker
 from ranker.next import NextAnswer
+from ranker.schema import schema_of
 from ranker.search import MAX_K, Arm, SearchAnswer
 
 MAX_BODY_BYTES = 256 * 1024
@@ -119,25 +120,8 @@ def _json(document: object, status: int = 200) -> Response:
     return Response(msgspec.json.encode(document), status_code=status, media_type="application/json")
 
 
-def _schema(kind: type) -> dict[str, Any]:
-    """JSON Schema of a struct with nothing to look up elsewhere, so that it fits into any app's document."""
-    (schema,), components = msgspec.json.schema_components([kind], ref_template="{name}")
-
-    def inlined(node: Any) -> Any:
-        if isinstance(node, list):
-            return [inlined(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        if "$ref" in node:
-            return inlined(components[node["$ref"]])
-        return {key: inlined(value) for key, value in node.items()}
-
-    found: dict[str, Any] = inlined(schema)
-    return found
-
-
 def _body(kind: type) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": _schema(kind)}}}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema_of(kind)}}}}
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -148,5 +132,5 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def _responses(kind: type) -> dict[int | str, dict[str, Any]]:
-    answer = {"description": "The answer.", "content": {"application/json": {"schema": _schema(kind)}}}
+    answer = {"description": "The answer.", "content": {"application/json": {"schema": schema_of(kind)}}}
     return {200: answer, **ERRORS}

@@ -14,14 +14,15 @@ from cowpath.edge import LAYERS
 from cowpath.errors import BadFile, NothingLearned
 from cowpath.next_model import NextModel
 from cowpath.settings import Settings
-from cowpath.skill import read_catalogue
+from cowpath.skill import Catalogue, read_catalogue
 from cowpath.vectors import CACHE_NAME, read_vectors, skill_vectors
 from ranker.advice import Record, impressions, policy_of, spooled, why_nothing
 from ranker.backoff import Likeness
 from ranker.bm25 import Keywords
 from ranker.encoder import MANIFEST
 from ranker.graph import SkillGraph
-from ranker.history import session_calls
+from ranker.history import session_calls, skill_uses
+from ranker.listing import Budget, ListingAnswer, listing
 from ranker.next import Next, NextAnswer
 from ranker.search import Arm, Meaning, Search, SearchAnswer, check_request, open_meaning
 
@@ -67,6 +68,11 @@ class Ranker:
         self._model = Read(self._read_model, at.learned / "next.npz")
         self._versions = Read(self._read_versions, at.catalogue, run)
 
+    @property
+    def catalogue(self) -> Catalogue:
+        """The catalogue as it is now."""
+        return self._catalogue.now()
+
     def search(self, query: str, k: int = 10, arm: Arm = "hybrid") -> SearchAnswer:
         """Skills for a request in words."""
         check_request(query, k, arm)
@@ -87,6 +93,26 @@ class Ranker:
         unseen = f"session {session!r} has no published calls" if session and not earlier else None
         answer = msgspec.structs.replace(answer, reason=answer.reason or unseen, versions=self._versions.now())
         return self._advised(answer, session) if session else answer
+
+    def listing(self, *, after: Sequence[str] = (), budget: Budget | None = None) -> ListingAnswer:
+        """An agent's list of skills under its budget: as it cuts it, and as need would.
+
+        Need goes by the calls of the log; after skills that were called it goes by what the model expects next,
+        which raises NothingLearned before the first mining run.
+        """
+        catalogue, graph, uses = self._catalogue.now(), self._graph.now(), skill_uses(self._settings)
+        asked = Next(catalogue, self._model.now(), graph, self._likeness.now()) if after else None
+        called = [asked.resolve(name) for name in after] if asked else []
+        scores = asked.scores(called) if asked else None
+        return listing(
+            catalogue.skills.values(),
+            uses=uses,
+            need=uses if scores is None else scores.values | scores.new,
+            graph=graph,
+            budget=budget,
+            after=called,
+            basis="calls" if scores is None else "model",
+        )
 
     def why(self, a: str, b: str) -> dict[str, Any]:
         """The evidence of a pair, also where there is no edge."""

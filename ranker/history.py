@@ -1,4 +1,4 @@
-"""What a session has called so far, read from the published copy."""
+"""What was called so far, by a session or by all, read from the published copy."""
 
 from __future__ import annotations
 
@@ -13,3 +13,13 @@ def session_calls(settings: Settings, session: str) -> list[str]:
 
     with Store.open(settings.at.usage, read_only=True, threads=1) as store:
         return [skill_id for (skill_id,) in store.rows(read_sql("answer/session_calls"), {"session": session})]
+
+
+def skill_uses(settings: Settings) -> dict[str, int]:
+    """How often each skill was called; empty before the first publication."""
+    if not settings.at.usage.exists():
+        return {}
+    from cowpath.store import Store, read_sql
+
+    with Store.open(settings.at.usage, read_only=True, threads=1) as store:
+        return dict(store.rows(read_sql("answer/skill_uses")))

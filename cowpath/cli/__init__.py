@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "uplift": ("cowpath.cli.uplift:uplift", "What suggestions change: sessions shown some against the holdout."),
     "search": ("cowpath.cli.ask:search", "Find skills for a request in words."),
     "next": ("cowpath.cli.ask:next_", "What comes next after these skills, and why."),
+    "listing": ("cowpath.cli.listing:listing", "What an agent's list of skills loses to its budget, and what to do."),
     "why": ("cowpath.cli.why:why", "The evidence of a pair, also where there is no edge."),
     "eval": ("cowpath.cli.evaluate:eval_", "Measure suggestions, retrieval and edges on a data set."),
     "sql": ("cowpath.cli.sql:sql", "Ask ready questions, or run queries, over the published tables and views."),
