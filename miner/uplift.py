@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from cowpath.edge import Edge, read_layer
 from cowpath.errors import StateError
+from cowpath.interval import newcombe
 from cowpath.settings import Settings
 from cowpath.store import Store, sql_names
 
@@ -14,8 +14,6 @@ ENOUGH_SESSIONS = 20
 """Below this on either side a share says next to nothing: its interval is wider than 0.4."""
 
 ENOUGH_CO_USES = 20
-Z = 1.959964
-"""Of the 95 % interval."""
 
 
 def uplift(settings: Settings, *, within: int) -> dict[str, Any]:
@@ -47,22 +45,6 @@ def uplift(settings: Settings, *, within: int) -> dict[str, Any]:
         "edges": told,
         "edges_with_too_few": len(found) - len(told),
     }
-
-
-def newcombe(one: tuple[int, int], other: tuple[int, int], *, z: float = Z) -> tuple[float, float]:
-    """Interval of the difference of two shares, each (successes, trials), from their Wilson intervals.
-
-    Newcombe (1998), Interval estimation for the difference between independent proportions, method 10.
-    """
-    p, q = one[0] / one[1], other[0] / other[1]
-    (p_low, p_high), (q_low, q_high) = wilson(*one, z=z), wilson(*other, z=z)
-    return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
-
-
-def wilson(k: int, n: int, *, z: float = Z) -> tuple[float, float]:
-    """Wilson's (1927) interval of a share k/n."""
-    middle, half = k / n + z * z / (2 * n), z * math.sqrt(k / n * (1 - k / n) / n + z * z / (4 * n * n))
-    return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)
 
 
 def _side(store: Store, policy: str) -> dict[str, Any]:

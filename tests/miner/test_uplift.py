@@ -13,8 +13,9 @@ from cowpath.cli.uplift import page
 from cowpath.edge import Edge, write_layer
 from cowpath.errors import StateError
 from cowpath.event import Event
+from cowpath.interval import newcombe, wilson
 from cowpath.settings import Settings
-from miner.uplift import newcombe, uplift, wilson
+from miner.uplift import uplift
 
 NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
