@@ -2,11 +2,12 @@
 
     python -m benchmarks.listing --json [--data NAME ...] [--seeds 0 1 2]
 
-A fifth of the units is held out; counts, edges and the next-skill model are learned from the rest. At every call
+A fifth of the units is held out; counts and the next-skill model are learned from the rest. At every call
 of a held-out session (at most 600 drawn for a seed) whose skill has a description: is that description whole in the
 listing that an agent has before the call? Names always stay, so a budget here is what is left for descriptions.
 "by habit" keeps the most called, as an agent does by itself; "at the start" goes by need before the first call,
 which is all that settings can do; "at the call" by need after the calls so far, for whoever writes the listing anew.
+These logs come without edges of other layers, so no prerequisites are reached.
 Data sets are read from COWPATH_DATA, else ``../shared/data``; an absent one ends the run.
 """
 
@@ -27,20 +28,18 @@ from numpy.typing import NDArray
 from benchmarks.machine import document, finish
 from cowpath.next_model import NextModel
 from cowpath.skill import Skill
-from miner.edge_eval import as_events, mined
 from miner.next_eval import Session, by_unit, read_lines, read_sessions
 from miner.transitions import fit
-from ranker.graph import SkillGraph
-from ranker.listing import Budget, Entry, by_habit, by_need, entry_of, with_prerequisites
+from ranker.listing import Budget, Entry, by_habit, by_need, entry_of
 
 SETS = ("n8n_dev", "traject_bench")
-ROOMS = (2_000, 4_000, 8_000)
+ROOMS = (1_000, 2_000, 4_000, 8_000)
 """Characters left for descriptions; the last is what Claude Code gives its whole listing by default."""
 
 MOST_CALLS = 600
 REPLICATES = 2_000
 AT_LEAST = 1.25
-ARMS = ("by habit", "at the start", "at the call", "at the call, no prerequisites")
+ARMS = ("by habit", "at the start", "at the call")
 
 Row = dict[str, Any]
 Call = tuple[tuple[str, ...], str, str]
@@ -53,7 +52,6 @@ class Learned:
 
     uses: Mapping[str, int]
     model: NextModel
-    graph: SkillGraph
 
     @classmethod
     def of(cls, train: Sequence[Session], seed: int) -> Learned:
@@ -61,7 +59,6 @@ class Learned:
         return cls(
             uses=Counter(skill for called in skills for skill in called),
             model=fit(skills, groups=[session.unit for session in train], seed=seed),
-            graph=SkillGraph(mined(as_events(train)).edges),
         )
 
     def need_after(self, prefix: Sequence[str]) -> dict[str, float]:
@@ -121,18 +118,16 @@ def bars(rows: Mapping[str, Row]) -> list[Row]:
 def _kept(entries: Sequence[Entry], learned: Learned, calls: Sequence[Call]) -> NDArray[np.bool_]:
     """Whether each call's description was there: calls x budgets x arms."""
     names = sum(entry.name_chars for entry in entries)
-    start = with_prerequisites(learned.uses, learned.graph)
     fixed = [
-        (by_habit(entries, learned.uses, names + room), by_need(entries, start, learned.uses, names + room)[0])
+        (by_habit(entries, learned.uses, names + room), by_need(entries, learned.uses, learned.uses, names + room)[0])
         for room in ROOMS
     ]
     held = np.zeros((len(calls), len(ROOMS), len(ARMS)), dtype=bool)
     for number, (prefix, skill, _) in enumerate(calls):
-        plain = learned.need_after(prefix)
-        wanted = with_prerequisites(plain, learned.graph)
+        need = learned.need_after(prefix)
         for at, room in enumerate(ROOMS):
-            found = [by_need(entries, need, learned.uses, names + room)[0] for need in (wanted, plain)]
-            held[number, at] = [skill in kept for kept in (*fixed[at], *found)]
+            found = by_need(entries, need, learned.uses, names + room)[0]
+            held[number, at] = [skill in kept for kept in (*fixed[at], found)]
     return held
 
 

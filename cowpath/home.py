@@ -83,6 +83,16 @@ class Home:
         return self.root / "erased.jsonl"
 
     @property
+    def feedback(self) -> Path:
+        """What people and agents said about rankings, one statement a line, never rewritten."""
+        return self.root / "feedback.jsonl"
+
+    @property
+    def declined(self) -> Path:
+        """Skills that somebody does not want to be shown unasked."""
+        return self.root / "declined.jsonl"
+
+    @property
     def exports(self) -> Path:
         """Parquet for other tools."""
         return self.root / "exports"

@@ -60,6 +60,20 @@ def edges(data: Path, seed: int, home: str | None, as_json: bool) -> None:
     show(document, lambda: edges_page(document), as_json=as_json)
 
 
+@eval_.command("feedback")
+@with_home
+@with_json
+def feedback(home: str | None, as_json: bool) -> None:
+    """How often each ranking of this home puts the skill that people preferred above the other."""
+    from ranker.engine import Ranker
+    from ranker.feedback import judged_pairs, read_feedback
+    from ranker.judged import agreement
+
+    settings = settings_of(home)
+    document = agreement(Ranker(settings), judged_pairs(read_feedback(settings)))
+    show(document, lambda: feedback_page(document), as_json=as_json)
+
+
 @eval_.command("all")
 @with_data
 @with_home
@@ -156,6 +170,15 @@ def retrieval_page(document: dict[str, Any]) -> str:
             )
             lines.append(f"{arm:18}" + "".join(f"{row[measure]:11.3f}" for measure in measures) + interval)
     return "\n".join(lines) if lines else f"{document['data']}: no queries to measure"
+
+
+def feedback_page(document: dict[str, Any]) -> str:
+    """The rankings beside the judged pairs."""
+    lines = [f"{document['pairs']} judged pairs"]
+    for name, row in document["rankings"].items():
+        share = "" if row["share"] is None else f", {row['share']:.0%}"
+        lines.append(f"  {name:10} right {row['right']}, wrong {row['wrong']}, undecided {row['undecided']}{share}")
+    return "\n".join(lines)
 
 
 def edges_page(document: dict[str, Any]) -> str:

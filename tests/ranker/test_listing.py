@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cowpath.cli.listing import page
 from cowpath.edge import Edge
@@ -105,7 +106,7 @@ def test_when_to_use_is_part_of_the_text_and_one_entry_is_capped() -> None:
 
 
 def test_what_a_likely_skill_requires_or_comes_after_is_needed_too_step_by_step() -> None:
-    edges = [edge("deploy", "requires", "login"), edge("fetch-key", "precedes", "login", lower=0.8)]
+    edges = [edge("deploy", "requires", "login"), edge("fetch-key", "precedes", "login")]
     skills = [skill(name) for name in ("deploy", "login", "fetch-key", "other")]
 
     answer = listing(
@@ -118,6 +119,15 @@ def test_what_a_likely_skill_requires_or_comes_after_is_needed_too_step_by_step(
 
     assert answer.by_habit.whole == ["deploy", "fetch-key", "other"]
     assert answer.by_need.whole == ["deploy", "fetch-key", "login"]
+
+
+def test_learned_orders_are_not_told_twice() -> None:
+    edges = [replace(edge("b", "precedes", "a"), provenance="learned")]
+    skills = [skill("a"), skill("b"), skill("c")]
+
+    answer = listing(skills, uses={"c": 1}, need={"a": 1.0}, graph=SkillGraph(edges), budget=room_for(skills, 2))
+
+    assert answer.by_need.whole == ["a", "c"]
 
 
 def test_what_was_called_already_needs_no_line(learned: Settings) -> None:
@@ -149,12 +159,11 @@ def test_an_unknown_skill_before_the_listing_is_told(learned: Settings) -> None:
         Ranker(learned).listing(after=["run-test"])
 
 
-def edge(source: str, relation: str, target: str, **evidence: float) -> Edge:
+def edge(source: str, relation: str, target: str) -> Edge:
     return Edge(
         source=source,
         relation=relation,  # type: ignore[arg-type]  # words of the test
         target=target,
         status="confirmed",
         provenance="curated",
-        evidence=evidence,
     )
