@@ -123,8 +123,9 @@ def ship(settings: Settings) -> None:
 
 
 def _fields(event: Event) -> dict[str, Any]:
-    """What an impression says beside its session and skill."""
-    return {name: getattr(event, name) for name in ("event_id", "called_at", "kind", "source", "extra")}
+    """What an event says beside its session and skill, as senders write it."""
+    said: dict[str, Any] = msgspec.to_builtins(event)
+    return {name: value for name, value in said.items() if name not in ("session_id", "skill")}
 
 
 def _propensity(policy: Policy, holdout_share: float) -> float:

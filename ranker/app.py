@@ -11,16 +11,19 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from msgspec import Meta
+from starlette.routing import Route
 
 from cowpath import __version__
 from cowpath.client import Client
 from cowpath.errors import CowpathError, InputError, TooLarge
 from cowpath.settings import Settings
-from ranker.advice import Record, recorder
+from ranker.advice import Record, recorder, spooled
 from ranker.engine import Ranker
+from ranker.mcp_route import McpRoute
 from ranker.next import NextAnswer
 from ranker.schema import schema_of
 from ranker.search import MAX_K, Arm, SearchAnswer
+from ranker.tools import Desk
 
 MAX_BODY_BYTES = 256 * 1024
 
@@ -51,10 +54,16 @@ class DocumentedRoute(APIRoute):
         return answer_or_document
 
 
-def create_router(settings: Settings, *, record: Record | None = None) -> APIRouter:
-    """The ranker's routes over one home, to be included in an app; ``record`` takes the impressions."""
-    router = APIRouter(route_class=DocumentedRoute)
+def create_router(settings: Settings, *, record: Record | None = None, guarded: bool = False) -> APIRouter:
+    """The ranker's routes over one home, to be included in an app; ``record`` takes the events that answers make.
+
+    ``guarded`` where a guard in front of the app checks host, origin and keys.
+    """
+    record = record or spooled(settings)
     ranker = Ranker(settings, record=record)
+    mcp = McpRoute(Desk(settings, ranker, record), guarded=guarded)
+    router = APIRouter(route_class=DocumentedRoute, lifespan=mcp.running)
+    router.routes.append(Route("/mcp", mcp))
 
     @router.post("/v1/search", responses=_responses(SearchAnswer), openapi_extra=_body(SearchRequest))
     async def search(request: Request) -> Response:

@@ -25,6 +25,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "onnx": ("ranker/dense.py",),
     "rank_bm25": ("ranker/bm25.py",),
     "networkx": ("ranker/graph.py",),
+    "mcp": ("ranker/mcp.py",),
+    "mcp_types": ("ranker/mcp.py",),
     "fastapi": ("app.py", "cowpath/cli/serve.py"),  # the last one joins the two apps
 }
 """Heavy library -> the only files that may import it."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from collector.access.keys import Keyring
+from collector.access.keys import Key, Keyring
 from collector.access.limits import Limits
 from collector.access.scopes import scope_of
 from collector.otlp.answer import error_body
@@ -32,24 +32,27 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                self.check(scope["method"], scope["path"], _headers(scope))
+                key = self.check(scope["method"], scope["path"], _headers(scope))
             except CowpathError as error:
                 await _answer(scope, send, error)
                 return
+            if key:
+                # One path may hold tools of several scopes; whoever serves it can look.
+                scope["cowpath.scopes"] = key.scopes
         await self._app(scope, receive, send)
 
-    def check(self, method: str, path: str, headers: dict[str, str]) -> None:
-        """Return where the request may pass; else Unauthorized, Forbidden or RateLimited."""
+    def check(self, method: str, path: str, headers: dict[str, str]) -> Key | None:
+        """The key a request may pass with, None where it needs none; else Unauthorized, Forbidden or RateLimited."""
         try:
             keys = self._keyring.given
         except BadFile as error:
             raise StoreDamaged(error.message) from error
         if not keys and self._loopback:
             _from_this_machine(headers)
-            return
+            return None
         needed = scope_of(method, path)
         if needed is None:
-            return
+            return None
         key = self._keyring.find(_token(headers))
         if key is None:
             raise Unauthorized("this key is not known here, or was revoked", suggestions=["cowpath keys list"])
@@ -58,6 +61,7 @@ class Guard:
         wait_s = self._limits.wait_s(key.name, key.rate)
         if wait_s:
             raise RateLimited(f"key {key.name!r} may ask {key.rate} times a minute", retry_after_s=wait_s)
+        return key
 
 
 @lru_cache(maxsize=1024)

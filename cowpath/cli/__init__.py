@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "listing": ("cowpath.cli.listing:listing", "What an agent's list of skills loses to its budget, and what to do."),
     "why": ("cowpath.cli.why:why", "The evidence of a pair, also where there is no edge."),
     "feedback": ("cowpath.cli.feedback:feedback", "Say which of two skills should stand higher; list what was said."),
+    "mcp": ("cowpath.cli.mcp:mcp", "Serve the tools for agents (Model Context Protocol) on stdin and stdout."),
     "eval": ("cowpath.cli.evaluate:eval_", "Measure suggestions, retrieval and edges on a data set."),
     "sql": ("cowpath.cli.sql:sql", "Ask ready questions, or run queries, over the published tables and views."),
     "export": ("cowpath.cli.sql:export", "Write the published copy as Parquet, one partition a day."),

@@ -129,7 +129,7 @@ def _include_ranker(app: FastAPI, settings: Settings, *, record: Record) -> bool
     except ModuleNotFoundError as error:
         say(f"cowpath: the collector runs alone, {error.name} is not installed; pip install 'cowpath[ranker]'")
         return False
-    app.include_router(create_router(settings, record=record))
+    app.include_router(create_router(settings, record=record, guarded=True))
     return True
 
 

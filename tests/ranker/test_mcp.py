@@ -1,0 +1,181 @@
+"""A real MCP client drives the server over stdio, over HTTP and in process; every answer meets its own schema."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import jsonschema
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp_types import CallToolResult, TextContent
+
+from cowpath.event import Event
+from cowpath.settings import Settings
+from ranker.engine import Ranker
+from ranker.mcp import server
+from ranker.schema import schema_of
+from ranker.tools import MOST, TOOLS, Desk
+
+NAMES = [tool.name for tool in TOOLS]
+
+
+def call(settings: Settings, name: str, arguments: dict[str, Any], taken: list[Event] | None = None) -> CallToolResult:
+    """What the server answers, through the client's own validation of the answer."""
+
+    async def ask() -> CallToolResult:
+        record = taken.extend if taken is not None else lambda events: None
+        async with Client(server(Desk(settings, Ranker(settings, record=record), record))) as client:
+            return await client.call_tool(name, arguments)
+
+    return asyncio.run(ask())
+
+
+def words(result: CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+GOOD: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("search_skills", {"query": "deploy to production"}),
+    ("search_skills", {"query": "zxcv qwerty"}),
+    ("suggest_next_skills", {"skills": ["run-tests"]}),
+    ("suggest_next_skills", {}),
+    ("suggest_next_skills", {"skills": ["sql-tuning"], "session": "s1", "query": "deploy"}),
+    ("record_skill_call", {"skill": "run-tests", "session": "s1", "outcome": "ok"}),
+    ("give_feedback", {"better": "roll-back", "worse": "lint-code", "query": "undo"}),
+    ("give_feedback", {"better": "nobody", "worse": "lint-code", "query": "undo"}),
+)
+
+
+@pytest.mark.parametrize(("name", "arguments"), GOOD)
+def test_every_answer_meets_the_schema_of_its_tool_and_is_told_as_text_too(
+    name: str, arguments: dict[str, Any], learned: Settings
+) -> None:
+    result = call(learned, name, arguments)
+
+    assert not result.is_error
+    jsonschema.validate(result.structured_content, schema(name))
+    assert json.loads(words(result)) == result.structured_content
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("search_skills", {"query": " "}, "query"),
+        ("search_skills", {}, "missing required field `query`"),
+        ("search_skills", {"query": "a", "k": MOST + 1}, "k"),
+        ("search_skills", {"query": "a", "arm": "semantic"}, "no search by meaning"),
+        ("search_skills", {"query": "a", "colour": "red"}, "unknown field `colour`"),
+        ("suggest_next_skills", {"skills": ["run-test"]}, "did you mean 'run-tests'"),
+        ("suggest_next_skills", {"skills": "run-tests"}, "Expected `array`"),
+        ("record_skill_call", {"skill": "run-tests"}, "missing required field `session`"),
+        ("explain", {"before": "run-tests", "after": "deploy-service"}, "cowpath mine"),
+        ("forget_everything", {}, "no tool 'forget_everything'"),
+    ],
+)
+def test_an_error_is_words_that_the_model_can_read_and_act_on(
+    name: str, arguments: dict[str, Any], says: str, learned: Settings
+) -> None:
+    result = call(learned, name, arguments)
+
+    assert result.is_error
+    assert says in words(result)
+
+
+@pytest.mark.parametrize("name", ["search_skills", "suggest_next_skills"])
+def test_a_home_where_nothing_is_answers_or_says_why(name: str, tmp_path: Any) -> None:
+    empty = Settings(home=str(tmp_path / "none"))
+
+    result = call(empty, name, {"query": "anything"})
+
+    if result.is_error:
+        assert "nothing is learned" in words(result)
+    else:
+        jsonschema.validate(result.structured_content, schema(name))
+
+
+def test_a_fault_of_ours_is_told_without_breaking_the_connection(
+    learned: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Ranker, *arguments: object, **named: object) -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(Ranker, "search", broken)
+
+    result = call(learned, "search_skills", {"query": "deploy"})
+
+    assert result.is_error
+    assert "RuntimeError: boom; this is a fault of ours" in words(result)
+
+
+def test_a_recorded_call_is_an_event_and_a_repeat_is_the_same_one(learned: Settings) -> None:
+    taken: list[Event] = []
+    asked = {"skill": "ops:run-tests", "session": "s1", "outcome": "ok", "suggested_by": "l1", "call_id": "c1"}
+
+    first, again = (call(learned, "record_skill_call", asked, taken) for _ in range(2))
+
+    assert first.structured_content == again.structured_content
+    assert first.structured_content["known"]
+    assert [(e.skill, e.session_id, e.kind, e.outcome, e.suggested_by) for e in taken] == [
+        ("ops:run-tests", "s1", "activated", "ok", "l1")
+    ] * 2
+    assert taken[0].event_id == taken[1].event_id
+
+
+def test_what_a_named_session_is_shown_leaves_an_impression(learned: Settings) -> None:
+    taken: list[Event] = []
+
+    result = call(learned, "suggest_next_skills", {"skills": ["run-tests"], "session": "s1"}, taken)
+
+    assert [event.kind for event in taken] == ["impression"]
+    assert result.structured_content["policy"] in ("served", "holdout")
+
+
+def test_every_tool_is_listed_with_words_and_both_schemas(learned: Settings) -> None:
+    async def ask() -> Any:
+        async with Client(server(Desk(learned, Ranker(learned), lambda events: None))) as client:
+            return await client.list_tools()
+
+    listed = {tool.name: tool for tool in asyncio.run(ask()).tools}
+
+    assert list(listed) == NAMES
+    for tool in TOOLS:
+        said = listed[tool.name]
+        assert len(said.description or "") > 40
+        assert said.input_schema["type"] == said.output_schema["type"] == "object"
+        jsonschema.Draft202012Validator.check_schema(said.input_schema)
+        jsonschema.Draft202012Validator.check_schema(said.output_schema)
+        assert said.annotations.read_only_hint == (tool.scope == "read")
+
+
+def test_over_stdio_nothing_but_the_protocol_is_on_stdout(learned: Settings) -> None:
+    async def ask() -> Any:
+        parameters = StdioServerParameters(
+            command=sys.executable, args=["-m", "cowpath", "mcp", "--home", learned.home], env=dict(os.environ)
+        )
+        async with Client(stdio_client(parameters)) as client:
+            return await client.call_tool("suggest_next_skills", {"skills": ["run-tests"]})
+
+    result = asyncio.run(ask())
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}}}  # fmt: skip
+    raw = subprocess.run(
+        [sys.executable, "-m", "cowpath", "mcp", "--home", learned.home],
+        input=json.dumps(hello).encode() + b"\n",
+        capture_output=True,
+        check=True,
+    )
+
+    assert result.structured_content["suggestions"][0]["skill_id"] == "deploy-service"
+    assert [json.loads(line)["id"] for line in raw.stdout.splitlines()] == [1]
+
+
+def schema(name: str) -> dict[str, Any]:
+    (kind,) = (tool.answers for tool in TOOLS if tool.name == name)
+    return schema_of(kind) if kind else {"type": "object"}
