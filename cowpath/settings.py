@@ -13,6 +13,9 @@ from cowpath.home import Home
 
 DEFAULT_HOME = "~/.local/share/cowpath"
 
+MOST_PUSHED = 3
+"""More than this unasked is noise."""
+
 HELP: dict[str, str] = {
     "home": "folder of everything at rest",
     "host": "address the server binds; only loopback without keys (cowpath keys add)",
@@ -36,6 +39,8 @@ HELP: dict[str, str] = {
     "mining_memory_gb": "gigabytes that the tables of a mining run may take; the rest goes to disk, into the home",
     "keep_runs": "mining runs kept in learned/runs, to be compared; 0 keeps none",
     "holdout_share": "share of sessions that are shown no suggestions, to measure what these change; 0: none",
+    "push_most": "facts about the next skill that a hook's answer may carry unasked, at most 3; 0: none",
+    "push_min_sessions": "sessions that must prove such a fact",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
@@ -67,6 +72,8 @@ class Settings:
     mining_memory_gb: float = 1.0
     keep_runs: int = 20
     holdout_share: float = 0.05
+    push_most: int = 0
+    push_min_sessions: int = 5
     prefect_api_url: str = ""
     model_dir: str = ""
 
@@ -108,6 +115,8 @@ def _check(settings: Settings) -> None:
         raise InputError(f"port {settings.port} does not exist; ports are 0 to 65535")
     if settings.holdout_share > 1:
         raise InputError(f"{variable('holdout_share')} is {settings.holdout_share}; it is a share, so at most 1")
+    if settings.push_most > MOST_PUSHED:
+        raise InputError(f"{variable('push_most')} is {settings.push_most}; at most {MOST_PUSHED} facts are told")
     for field in fields(settings):
         value = getattr(settings, field.name)
         if isinstance(value, int | float) and not (0 <= value < float("inf")):

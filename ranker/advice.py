@@ -37,16 +37,14 @@ SHIP_S = 0.3
 
 
 def policy_of(session: str, settings: Settings) -> Policy:
-    """Whether a session is shown suggestions: by a keyed hash, so always the same and not to be guessed.
-
-    Where the home's secret is not there, or not for this process to read, the hash has no key.
-    """
-    try:
-        key = settings.at.secret.read_bytes()
-    except OSError:
-        key = b""
-    drawn = hmac.new(key, b"holdout:" + session.encode(errors="surrogatepass"), hashlib.sha256).digest()
+    """Whether a session is shown suggestions: by a keyed hash, so always the same and not to be guessed."""
+    drawn = _keyed(b"holdout:", session, settings)
     return "holdout" if int.from_bytes(drawn[:8], "big") < settings.holdout_share * 2**64 else "served"
+
+
+def session_digest(session: str, settings: Settings) -> str:
+    """A name for a session that tells nobody which one it is."""
+    return _keyed(b"session:", session, settings).hex()[:32]
 
 
 def why_nothing(session: str, settings: Settings) -> str:
@@ -120,6 +118,15 @@ def ship(settings: Settings) -> None:
     finally:
         spool.close()
         shipper.close()
+
+
+def _keyed(purpose: bytes, session: str, settings: Settings) -> bytes:
+    """A hash under the home's secret; without key where that is not there, or not for this process to read."""
+    try:
+        key = settings.at.secret.read_bytes()
+    except OSError:
+        key = b""
+    return hmac.new(key, purpose + session.encode(errors="surrogatepass"), hashlib.sha256).digest()
 
 
 def _fields(event: Event) -> dict[str, Any]:

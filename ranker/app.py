@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from fastapi import APIRouter, FastAPI, Query, Request, Response
@@ -17,8 +17,9 @@ from cowpath import __version__
 from cowpath.client import Client
 from cowpath.errors import CowpathError, InputError, TooLarge
 from cowpath.settings import Settings
-from ranker.advice import Record, recorder, spooled
-from ranker.engine import Ranker
+from ranker.advice import recorder, spooled
+from ranker.declined import DismissAnswer, DismissRequest, dismiss
+from ranker.feedback import FeedbackAnswer, FeedbackRequest, give_quietly
 from ranker.mcp_route import McpRoute
 from ranker.next import NextAnswer
 from ranker.schema import schema_of
@@ -26,6 +27,8 @@ from ranker.search import MAX_K, Arm, SearchAnswer
 from ranker.tools import Desk
 
 MAX_BODY_BYTES = 256 * 1024
+
+R = TypeVar("R")
 
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,21 +57,20 @@ class DocumentedRoute(APIRoute):
         return answer_or_document
 
 
-def create_router(settings: Settings, *, record: Record | None = None, guarded: bool = False) -> APIRouter:
-    """The ranker's routes over one home, to be included in an app; ``record`` takes the events that answers make.
+def create_router(settings: Settings, *, desk: Desk | None = None, guarded: bool = False) -> APIRouter:
+    """The ranker's routes over one home, to be included in an app; without a desk, one is made that spools its events.
 
     ``guarded`` where a guard in front of the app checks host, origin and keys.
     """
-    record = record or spooled(settings)
-    ranker = Ranker(settings, record=record)
-    mcp = McpRoute(Desk(settings, ranker, record), guarded=guarded)
+    desk = desk or Desk.over(settings, spooled(settings))
+    ranker, mcp = desk.ranker, McpRoute(desk, guarded=guarded)
     router = APIRouter(route_class=DocumentedRoute, lifespan=mcp.running)
     router.routes.append(Route("/mcp", mcp))
 
     @router.post("/v1/search", responses=_responses(SearchAnswer), openapi_extra=_body(SearchRequest))
     async def search(request: Request) -> Response:
         """Find skills for a request in words: matches, their neighbors, their conflicts."""
-        asked = _decoded(await _bounded(request))
+        asked = _decoded(await _bounded(request), SearchRequest)
         return _json(await run_in_threadpool(ranker.search, asked.query, asked.k, asked.arm))
 
     @router.get("/v1/next", responses=_responses(NextAnswer))
@@ -80,6 +82,18 @@ def create_router(settings: Settings, *, record: Record | None = None, guarded: 
     ) -> Response:
         """What comes next after these skills, and why."""
         return _json(ranker.next(skill or [], session=session, query=query, k=k))
+
+    @router.post("/v1/feedback", responses=_responses(FeedbackAnswer), openapi_extra=_body(FeedbackRequest))
+    async def feedback(request: Request) -> Response:
+        """Say which of two skills should stand higher. What cannot be kept is told in the answer, not as an error."""
+        asked = _decoded(await _bounded(request), FeedbackRequest)
+        return _json(await run_in_threadpool(give_quietly, settings, asked, source="http"))
+
+    @router.post("/v1/dismiss", responses=_responses(DismissAnswer), openapi_extra=_body(DismissRequest))
+    async def decline(request: Request) -> Response:
+        """Do not tell of a skill unasked any more, in one session or in all."""
+        asked = _decoded(await _bounded(request), DismissRequest)
+        return _json(await run_in_threadpool(dismiss, settings, asked))
 
     @router.get("/v1/why", responses=ERRORS)
     def why(a: str, b: str) -> Response:
@@ -93,7 +107,7 @@ def create_app(settings: Settings) -> FastAPI:
     """The ranker alone, for a home that another process collects and mines."""
     app = FastAPI(title="cowpath ranker", version=__version__, docs_url=None, redoc_url=None)
     client = Client(settings.sends_to, settings.at.spool, settings.key)
-    app.include_router(create_router(settings, record=recorder(client)))
+    app.include_router(create_router(settings, desk=Desk.over(settings, recorder(client))))
 
     @app.get("/healthz")
     def healthz() -> Response:
@@ -108,17 +122,16 @@ async def _bounded(request: Request) -> bytes:
     async for chunk in request.stream():
         body += chunk
         if len(body) > MAX_BODY_BYTES:
-            raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes; a search takes a query in words")
+            raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes; a request is a few words")
     return body
 
 
-def _decoded(body: bytes) -> SearchRequest:
+def _decoded(body: bytes, kind: type[R]) -> R:
     try:
-        return msgspec.json.decode(body, type=SearchRequest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"the body is not a search: {error}", suggestions=['{"query": "…", "k": 10, "arm": "hybrid"}']
-        ) from error
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        what = kind.__name__.removesuffix("Request").lower()
+        raise InputError(f"the body is not a {what}: {error}", suggestions=["GET /openapi.json"]) from error
 
 
 def _complaint(error: Any) -> str:  # one of pydantic's error dictionaries

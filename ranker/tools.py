@@ -37,6 +37,11 @@ class Desk:
     ranker: Ranker
     record: Record
 
+    @classmethod
+    def over(cls, settings: Settings, record: Record) -> Desk:
+        """A desk with a ranker of its own."""
+        return cls(settings, Ranker(settings, record=record), record)
+
 
 @dataclass(frozen=True)
 class Tool:

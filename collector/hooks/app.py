@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from fastapi import APIRouter, Request, Response
 
 from collector.exchange import collector_of, json_answer, plain_body_of, settings_of
 from collector.hooks import claude_code, codex, copilot, cursor, gemini, opencode
-from collector.hooks.payload import Adapter, Item, Known, event_name, payloads_of
+from collector.hooks.payload import Adapter, Item, Known, Payload, event_name, payloads_of
 from collector.schemas import ERRORS
 from cowpath.errors import CowpathError
 from cowpath.event import Rejected, utc_now
@@ -20,6 +21,9 @@ router = APIRouter()
 
 ACTOR_HEADER = "X-Cowpath-Actor"
 """Who the agent works for; payloads do not say it. Kept as a keyed hash only."""
+
+Advise = Callable[[str, Payload, Sequence[Item]], Awaitable[dict[str, Any]]]
+"""Harness, payload and the events it told of -> the body of the answer. The app's state holds one, or none does."""
 
 READERS: dict[str, Adapter] = {
     "claude-code": claude_code.read,
@@ -40,8 +44,8 @@ PAYLOAD = {
 }
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "Read; what told of a skill is on disk. Never anything but an empty object.",
-        "content": {"application/json": {"schema": {"type": "object", "maxProperties": 0}}},
+        "description": "Read; what told of a skill is on disk. Empty, or what the harness may show its agent.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
     },
     **ERRORS,
     422: ERRORS[422] | {"description": "Not JSON at all."},
@@ -88,9 +92,10 @@ async def _take_in(request: Request, harness: str) -> Response:
     """Overload is a 503, which no harness stops for: so a command hook beside it knows that it must spool."""
     body = await plain_body_of(request)
     known, collector = _known(request), collector_of(request)
+    payloads = payloads_of(body, limit=settings_of(request).max_batch_events)
     items: list[Item] = []
     ignored: list[str] = []
-    for payload in payloads_of(body, limit=settings_of(request).max_batch_events):
+    for payload in payloads:
         told = [payload] if isinstance(payload, Rejected) else READERS[harness](payload, known)
         items += told
         if not told:
@@ -98,7 +103,15 @@ async def _take_in(request: Request, harness: str) -> Response:
     if items:
         await collector.take_in_async(items)
     collector.ignored.add(harness, ignored)
-    return json_answer({})
+    return json_answer(await _advice(request, harness, payloads, items))
+
+
+async def _advice(request: Request, harness: str, payloads: Sequence[object], items: Sequence[Item]) -> dict[str, Any]:
+    """What the answer says beside "taken": of one payload only, as a list is a back-fill that nobody waits for."""
+    advise: Advise | None = getattr(request.app.state, "advise", None)
+    if advise is None or not items or len(payloads) != 1 or not isinstance(payloads[0], Mapping):
+        return {}
+    return await advise(harness, payloads[0], items)
 
 
 def _known(request: Request) -> Known:

@@ -27,9 +27,7 @@ def mcp(home: str | None) -> None:
         raise StateError(f"{error.name} is not installed", suggestions=["pip install 'cowpath[mcp]'"]) from error
     from cowpath.client import Client
     from ranker.advice import recorder
-    from ranker.engine import Ranker
     from ranker.tools import Desk
 
     with Client(settings.sends_to, settings.at.spool, settings.key) as client:
-        record = recorder(client)
-        serve_stdio(Desk(settings, Ranker(settings, record=record), record))
+        serve_stdio(Desk.over(settings, recorder(client)))

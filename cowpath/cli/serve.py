@@ -123,13 +123,18 @@ def _need_collector() -> None:
 
 
 def _include_ranker(app: FastAPI, settings: Settings, *, record: Record) -> bool:
-    """Answer questions on the same port too, where what that takes is installed."""
+    """Answer questions on the same port too, and hooks if that is wanted, where what that takes is installed."""
     try:
         from ranker.app import create_router
+        from ranker.push import Push
+        from ranker.tools import Desk
     except ModuleNotFoundError as error:
         say(f"cowpath: the collector runs alone, {error.name} is not installed; pip install 'cowpath[ranker]'")
         return False
-    app.include_router(create_router(settings, record=record, guarded=True))
+    desk = Desk.over(settings, record)
+    app.include_router(create_router(settings, desk=desk, guarded=True))
+    if settings.push_most:
+        app.state.advise = Push(settings, desk.ranker, record)
     return True
 
 
