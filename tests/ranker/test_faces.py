@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import pytest
 from fastapi.testclient import TestClient
 
@@ -17,9 +16,6 @@ from cowpath.cli.ask import next_page, search_page
 from cowpath.settings import Settings
 from ranker.app import MAX_BODY_BYTES, create_app
 from ranker.engine import Ranker
-
-GOLDEN_QUERIES = ("deploy to production", "clean my spreadsheet", "zxcv qwerty")
-GOLDEN_CONTEXTS: tuple[list[str], ...] = (["run-tests"], ["lint-code", "run-tests"], ["sql-tuning"], [])
 
 
 @pytest.fixture
@@ -33,36 +29,6 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[Any, int]
     with pytest.raises(SystemExit) as done:
         run([*arguments, "--json"])
     return json.loads(capsys.readouterr().out), int(done.value.code or 0)
-
-
-def plain(answer: object) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(answer))
-
-
-@pytest.mark.parametrize("query", GOLDEN_QUERIES)
-def test_a_search_is_the_same_through_every_face(
-    query: str, learned: Settings, client: TestClient, capsys: pytest.CaptureFixture[str]
-) -> None:
-    expected = plain(Ranker(learned).search(query, k=3))
-
-    over_http = client.post("/v1/search", json={"query": query, "k": 3})
-    in_terminal, code = said(capsys, "search", query, "-k", "3", "--home", learned.home)
-
-    assert (over_http.status_code, code) == (200, 0)
-    assert over_http.json() == in_terminal == expected
-
-
-@pytest.mark.parametrize("context", GOLDEN_CONTEXTS)
-def test_a_suggestion_is_the_same_through_every_face(
-    context: list[str], learned: Settings, client: TestClient, capsys: pytest.CaptureFixture[str]
-) -> None:
-    expected = plain(Ranker(learned).next(context, k=3))
-
-    over_http = client.get("/v1/next", params={"skill": context, "k": 3})
-    in_terminal, code = said(capsys, "next", *context, "-k", "3", "--home", learned.home)
-
-    assert (over_http.status_code, code) == (200, 0)
-    assert over_http.json() == in_terminal == expected
 
 
 def test_errors_are_the_same_document_with_the_class_own_codes(

@@ -7,20 +7,28 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
+import httpx
+import httpx2
 import jsonschema
 import pytest
+from fastapi.testclient import TestClient
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
+from collector.access.keys import Scope, add_key
 from cowpath.event import Event
 from cowpath.settings import Settings
+from ranker.app import create_app
 from ranker.engine import Ranker
 from ranker.mcp import server
 from ranker.schema import schema_of
 from ranker.tools import MOST, TOOLS, Desk
 
+SCOPES: tuple[Scope, ...] = ("read", "ingest", "admin")
 NAMES = [tool.name for tool in TOOLS]
 
 
@@ -179,3 +187,63 @@ def test_over_stdio_nothing_but_the_protocol_is_on_stdout(learned: Settings) -> 
 def schema(name: str) -> dict[str, Any]:
     (kind,) = (tool.answers for tool in TOOLS if tool.name == name)
     return schema_of(kind) if kind else {"type": "object"}
+
+
+@pytest.fixture
+def keyed(learned: Settings) -> Iterator[tuple[str, dict[str, str]]]:
+    """A real server over a home with keys, and a key for each scope."""
+    keys: dict[str, str] = {scope: add_key(learned.at, scope, (scope,)) for scope in SCOPES}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "cowpath", "up", "--home", learned.home, "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    yield json.loads(server.stdout.readline())["url"], keys
+    server.terminate()
+    assert server.wait(timeout=30) == 0
+    server.stdout.close()
+
+
+def test_over_http_a_key_reaches_the_tools_of_its_scope(keyed: tuple[str, dict[str, str]], learned: Settings) -> None:
+    url, keys = keyed
+    asked: dict[str, dict[str, Any]] = {
+        "search_skills": {"query": "deploy"},
+        "record_skill_call": {"skill": "run-tests", "session": "over-mcp"},
+    }
+
+    async def ask(key: str, tool: str) -> CallToolResult:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            httpx2.AsyncClient(headers=headers) as http,
+            Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
+        ):
+            return await client.call_tool(tool, asked[tool])
+
+    failed = {
+        (scope, tool): asyncio.run(ask(keys[scope], tool)).is_error for scope in ("read", "admin") for tool in asked
+    }
+
+    assert failed == {
+        ("read", "search_skills"): False,
+        ("read", "record_skill_call"): True,
+        ("admin", "search_skills"): False,
+        ("admin", "record_skill_call"): False,
+    }
+    assert httpx.post(f"{url}/mcp", json={}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [({"Host": "evil.example"}, 421), ({"Host": "localhost:8710", "Origin": "http://evil.example"}, 403)],
+)
+def test_a_page_from_elsewhere_is_refused(headers: dict[str, str], status: int, learned: Settings) -> None:
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+    with TestClient(create_app(learned)) as client:
+        accept = {"Accept": "application/json, text/event-stream"}
+        answer = client.post("/mcp", json=hello, headers=accept | headers)
+        fine = client.post("/mcp", json=hello, headers=accept | {"Host": "localhost:8710"})
+
+    assert answer.status_code == status
+    assert fine.status_code not in (403, 421)

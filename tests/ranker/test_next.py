@@ -210,7 +210,9 @@ def test_files_written_anew_are_read_anew(learned: Settings) -> None:
 
     assert (before.suggestions[0].skill_id, after.suggestions[0].skill_id) == ("deploy-service", "sql-tuning")
     assert after.suggestions[0].because.edges == []
-    assert before.versions["catalogue"] != after.versions["catalogue"]
+    for version in ("catalogue", "edges"):
+        assert None not in (before.versions[version], after.versions[version])
+        assert before.versions[version] != after.versions[version]
 
 
 @pytest.mark.model
