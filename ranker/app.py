@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -29,6 +30,15 @@ from ranker.tools import Desk
 MAX_BODY_BYTES = 256 * 1024
 
 R = TypeVar("R")
+
+PAGE = Path(__file__).parent / "page" / "index.html"
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+}
+"""It loads nothing from anywhere and speaks to its own server only."""
 
 
 class SearchRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,6 +76,11 @@ def create_router(settings: Settings, *, desk: Desk | None = None, guarded: bool
     ranker, mcp = desk.ranker, McpRoute(desk, guarded=guarded)
     router = APIRouter(route_class=DocumentedRoute, lifespan=mcp.running)
     router.routes.append(Route("/mcp", mcp))
+
+    @router.get("/", include_in_schema=False)
+    async def page() -> Response:
+        """The page for people: asks next and search, shows the reasons."""
+        return Response(PAGE.read_bytes(), media_type="text/html", headers=PAGE_HEADERS)
 
     @router.post("/v1/search", responses=_responses(SearchAnswer), openapi_extra=_body(SearchRequest))
     async def search(request: Request) -> Response:

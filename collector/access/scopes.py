@@ -7,6 +7,7 @@ from collector.access.keys import Scope
 ANYBODY = None
 
 SCOPES: tuple[tuple[str, str, Scope | None], ...] = (
+    ("GET", "/", ANYBODY),
     ("GET", "/healthz", ANYBODY),
     ("GET", "/readyz", ANYBODY),
     ("GET", "/openapi.json", ANYBODY),

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -20,6 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from collector.access.keys import Scope, add_key
+from cowpath.cli import COMMANDS
 from cowpath.event import Event
 from cowpath.settings import Settings
 from ranker.app import create_app
@@ -160,6 +163,16 @@ def test_every_tool_is_listed_with_words_and_both_schemas(learned: Settings) -> 
         jsonschema.Draft202012Validator.check_schema(said.input_schema)
         jsonschema.Draft202012Validator.check_schema(said.output_schema)
         assert said.annotations.read_only_hint == (tool.scope == "read")
+
+
+def test_every_tool_stands_in_the_page_with_its_scope_and_its_command_is_ours() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| `(\w+)` \|$", page, re.MULTILINE))
+    (config,) = (json.loads(text) for text in re.findall(r"```json\n(.*?)```", page, re.DOTALL) if "command" in text)
+
+    assert rows == {tool.name: tool.scope for tool in TOOLS}
+    assert config["mcpServers"]["cowpath"] == {"command": "cowpath", "args": ["mcp"]}
+    assert COMMANDS["mcp"][0] == "cowpath.cli.mcp:mcp"
 
 
 def test_over_stdio_nothing_but_the_protocol_is_on_stdout(learned: Settings) -> None:
