@@ -22,7 +22,7 @@ from cowpath.settings import Settings
 from ranker.advice import Record, impressions, policy_of, session_digest
 from ranker.declined import read_declined
 from ranker.engine import Ranker, Read
-from ranker.history import session_calls, session_shown
+from ranker.history import session_past
 from ranker.next import NextAnswer, Suggestion
 from ranker.reasons import EdgeReason
 
@@ -143,7 +143,7 @@ class Push:
         with self._lock:
             seen = self._sessions.get(session)
         if seen is None:
-            earlier = Seen(session_calls(self._settings, session), session_shown(self._settings, session))
+            earlier = Seen(*session_past(self._settings, session))
         with self._lock:
             seen = self._sessions.setdefault(session, earlier) if seen is None else seen
             self._sessions.move_to_end(session)

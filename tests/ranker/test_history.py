@@ -5,7 +5,7 @@ from __future__ import annotations
 from cowpath.settings import Settings
 from cowpath.store import Store
 from ranker.engine import Ranker
-from ranker.history import session_calls
+from ranker.history import session_calls, session_past, skill_uses
 
 
 def publish(settings: Settings, events: str) -> None:
@@ -80,3 +80,32 @@ def test_a_session_that_is_not_published_begins_anew_and_says_so(learned: Settin
 
     assert (answer.session, answer.context, answer.basis) == ("yesterday", [], "start")
     assert answer.reason == "session 'yesterday' has no published calls"
+
+
+def test_what_a_session_was_shown_is_told_too_unless_it_was_held_out(learned: Settings) -> None:
+    publish(
+        learned,
+        """
+        s1  -  0  1  run-tests       activated   ok
+        s1  -  1  2  deploy-service  impression  unknown
+        s1  -  2  3  roll-back       impression  unknown
+        s2  -  0  9  pdf-forms       impression  unknown
+        """,
+    )
+    with Store.open(learned.at.usage) as store:
+        store.execute(
+            """
+            update events
+            set extra = json_object('shown', [skill, 'lint-code'],
+                'policy', if(skill = 'roll-back', 'holdout', 'served'))
+            where kind = 'impression'
+            """
+        )
+
+    assert session_past(learned, "s1") == (["run-tests"], {"deploy-service", "lint-code"})
+    assert session_past(learned, "nobody") == ([], set())
+
+
+def test_a_home_without_a_publication_has_no_past(learned: Settings) -> None:
+    assert session_past(learned, "s1") == ([], set())
+    assert skill_uses(learned) == {}

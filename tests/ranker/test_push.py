@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from collector.service import Collector
 from cowpath.edge import Edge, write_layer
 from cowpath.errors import InputError, UnknownSkill
 from cowpath.event import Event
@@ -241,3 +242,26 @@ def test_a_home_where_nothing_is_learned_answers_its_hooks(settings: Settings) -
 def test_more_than_three_facts_are_refused() -> None:
     with pytest.raises(InputError, match="COWPATH_PUSH_MOST"):
         read_settings({"COWPATH_PUSH_MOST": "4"})
+
+
+def test_after_a_restart_a_session_is_not_told_again_and_its_calls_are_remembered(pushing: Settings) -> None:
+    with Collector(pushing) as collector:
+        collector.take_in(
+            [
+                call("deploy-service", session="called it"),
+                call("deploy-service", session="was told", kind="impression", extra=shown("served")),
+                call("deploy-service", session="held out", kind="impression", extra=shown("holdout")),
+            ]
+        )
+        collector.publish()
+    hooks = Hooks(pushing)
+
+    told = {name: bool(hooks.after("run-tests", session=name)) for name in ("was told", "held out", "new")}
+    hooks.after("run-tests", session="called it")
+
+    assert told == {"was told": False, "held out": True, "new": True}
+    assert "deploy-service" not in hooks.taken[-1].extra["shown"]
+
+
+def shown(policy: str) -> dict[str, Any]:
+    return {"list": "l", "rank": 1, "shown": ["deploy-service"], "policy": policy, "propensity": 1.0}
