@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import replace
 
 from cowpath.event import Event, Outcome, derived_id, utc_now
 from cowpath.settings import Settings
 from ranker.advice import Record
 from ranker.engine import Ranker
 from ranker.feedback import FeedbackAnswer, FeedbackRequest, give_quietly
-from ranker.next import NextAnswer
-from ranker.search import Arm, SearchAnswer
+from ranker.next import NextAnswer, Suggestion
+from ranker.search import Arm, Match, SearchAnswer
 
 Scope = Literal["read", "ingest", "admin"]
 
 MOST = 20
 """Most hits of one answer: an agent refuses results of more than 25,000 tokens."""
 
+MAX_DESCRIPTION = 1_536
 MAX_SKILLS = 200
+
+D = TypeVar("D", Match, Suggestion)
 
 SkillName = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"\S", description="a skill's id or other name")]
 Id = Annotated[str, Meta(min_length=1, max_length=256, pattern=r"\S")]
@@ -96,11 +100,13 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def search_skills(desk: Desk, asked: SearchSkills) -> SearchAnswer:
-    return desk.ranker.search(asked.query, asked.k, asked.arm)
+    answer = desk.ranker.search(asked.query, asked.k, asked.arm)
+    return replace(answer, matches=[_short(match) for match in answer.matches])
 
 
 def suggest_next_skills(desk: Desk, asked: SuggestNextSkills) -> NextAnswer:
-    return desk.ranker.next(asked.skills, session=asked.session, query=asked.query, k=asked.k)
+    answer = desk.ranker.next(asked.skills, session=asked.session, query=asked.query, k=asked.k)
+    return replace(answer, suggestions=[_short(one) for one in answer.suggestions])
 
 
 def record_skill_call(desk: Desk, asked: RecordSkillCall) -> Recorded:
@@ -128,6 +134,13 @@ def explain(desk: Desk, asked: Explain) -> dict[str, Any]:
 
 def give_feedback(desk: Desk, asked: FeedbackRequest) -> FeedbackAnswer:
     return give_quietly(desk.settings, asked, source="mcp")
+
+
+def _short(one: D) -> D:
+    """A skill with no longer description than an agent's own listing shows."""
+    if len(one.description) <= MAX_DESCRIPTION:
+        return one
+    return replace(one, description=one.description[: MAX_DESCRIPTION - 2] + " …")
 
 
 TOOLS: Sequence[Tool] = (

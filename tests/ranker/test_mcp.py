@@ -25,6 +25,8 @@ from collector.access.keys import Scope, add_key
 from cowpath.cli import COMMANDS
 from cowpath.event import Event
 from cowpath.settings import Settings
+from cowpath.skill import Catalogue, Skill, write_catalogue
+from miner.transitions import fit
 from ranker.app import create_app
 from ranker.engine import Ranker
 from ranker.mcp import server
@@ -109,6 +111,22 @@ def test_a_home_where_nothing_is_answers_or_says_why(name: str, tmp_path: Any) -
         assert "nothing is learned" in words(result)
     else:
         jsonschema.validate(result.structured_content, schema(name))
+
+
+def test_the_largest_answer_is_one_that_agents_take(learned: Settings) -> None:
+    """Claude Code refuses more than 25,000 tokens; four characters are about one."""
+    names = [f"deploy-{number}" for number in range(40)]
+    write_catalogue(
+        learned.at.catalogue, Catalogue(Skill(skill_id=n, name=n, description="deploy it " * 1_000) for n in names)
+    )
+    fit([[name, names[0]] for name in names] * 3).save(learned.at.learned / "next.npz")
+
+    found = call(learned, "search_skills", {"query": "deploy", "k": MOST})
+    after = call(learned, "suggest_next_skills", {"skills": [names[0]], "k": MOST})
+
+    assert len(found.structured_content["matches"]) == len(after.structured_content["suggestions"]) == MOST
+    for result in (found, after):
+        assert 2 * len(words(result)) < 4 * 25_000
 
 
 def test_a_fault_of_ours_is_told_without_breaking_the_connection(
