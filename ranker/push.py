@@ -107,7 +107,7 @@ class Push:
         moment = MOMENTS.get(harness)
         event = str(payload.get("hook_event_name", ""))
         calls = [item for item in items if isinstance(item, Event) and item.kind == "activated"]
-        if moment is None or event not in moment[0] or not calls or _is_subagent(payload, calls):
+        if moment is None or event not in moment[0] or not _may_be_told(payload, calls):
             return {}
         try:
             deciding = asyncio.get_running_loop().run_in_executor(self._threads, self.decide, calls)
@@ -228,5 +228,7 @@ def _text(facts: Sequence[tuple[str, str]]) -> str:
     return "Recorded use of skills here (cowpath): " + "; ".join(fact for _, fact in facts) + "."
 
 
-def _is_subagent(payload: Payload, calls: Sequence[Event]) -> bool:
-    return any(payload.get(name) for name in IN_SUBAGENT) or any(call.stream_id for call in calls)
+def _may_be_told(payload: Payload, calls: Sequence[Event]) -> bool:
+    """Whether these are calls of a session's own agent."""
+    in_subagent = any(payload.get(name) for name in IN_SUBAGENT) or any(call.stream_id for call in calls)
+    return bool(calls) and all(call.session_id for call in calls) and not in_subagent

@@ -110,6 +110,11 @@ def test_a_subagent_is_told_nothing(field: str, hooks: Hooks) -> None:
     assert hooks.ask("claude-code", "PostToolUse", [call("run-tests", stream_id="7")]) == {}
 
 
+def test_a_call_without_a_session_is_told_nothing(hooks: Hooks) -> None:
+    assert hooks.after("run-tests", session="") == {}
+    assert hooks.taken == []
+
+
 def test_a_failed_or_denied_call_is_followed_by_nothing(hooks: Hooks) -> None:
     assert hooks.ask("claude-code", "PostToolUse", [call("run-tests", outcome="error")]) == {}
     assert hooks.ask("claude-code", "PostToolUse", [call("run-tests", kind="resource_read")]) == {}
