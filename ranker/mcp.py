@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import unquote
 
 import anyio
 import anyio.to_thread
@@ -15,12 +16,19 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from mcp_types import (
+    INVALID_PARAMS,
     CallToolRequestParams,
     CallToolResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    ResourceTemplate,
     TextContent,
+    TextResourceContents,
     ToolAnnotations,
 )
 from mcp_types import Tool as ListedTool
@@ -28,6 +36,7 @@ from starlette.types import Receive, Scope, Send
 
 from cowpath import __version__
 from cowpath.errors import CowpathError, Forbidden, InputError
+from cowpath.skill import unknown_skill
 from ranker.schema import schema_of
 from ranker.tools import TOOLS, Desk, Tool
 
@@ -37,6 +46,14 @@ INSTRUCTIONS = (
     "cowpath knows the skills of this installation and in which order agents use them. Ask search_skills for a "
     "skill by what is to be done, suggest_next_skills for what usually follows the skills you called. What it answers "
     "is evidence, not an order."
+)
+
+SCHEME = "skill://"
+SKILL = ResourceTemplate(
+    uri_template=SCHEME + "{skill_id}",
+    name="skill",
+    description="The instructions of one skill, by its id or another of its names.",
+    mime_type="text/markdown",
 )
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -109,12 +126,23 @@ def server(desk: Desk) -> Server[Any]:
             log.exception("the tool %s failed", params.name)
             return _failed(CowpathError(f"{type(error).__name__}: {error}; this is a fault of ours"))
 
+    async def list_templates(
+        context: ServerRequestContext[Any], params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(resource_templates=[SKILL])
+
+    async def read_skill(context: ServerRequestContext[Any], params: ReadResourceRequestParams) -> ReadResourceResult:
+        text = await anyio.to_thread.run_sync(_skill_text, desk, params.uri)
+        return ReadResourceResult(contents=[TextResourceContents(uri=params.uri, text=text, mime_type="text/markdown")])
+
     return Server(
         "cowpath",
         version=__version__,
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_skill,
     )
 
 
@@ -127,6 +155,17 @@ def _listed(tool: Tool) -> ListedTool:
         output_schema=schema_of(tool.answers) if tool.answers else {"type": "object"},
         annotations=ToolAnnotations(read_only_hint=not changes, destructive_hint=False, open_world_hint=False),
     )
+
+
+def _skill_text(desk: Desk, uri: str) -> str:
+    """The body of a skill; MCPError where the catalogue has no such skill."""
+    name = unquote(uri.removeprefix(SCHEME))
+    catalogue = desk.ranker.catalogue
+    skill = catalogue.skills.get(catalogue.resolve(name)) if uri.startswith(SCHEME) else None
+    if skill is None:
+        error = unknown_skill(name, sorted(catalogue.alias_of))
+        raise MCPError(code=INVALID_PARAMS, message=error.message, data={"uri": uri})
+    return skill.body or skill.text
 
 
 def _scopes(request: Any) -> Collection[str] | None:

@@ -19,7 +19,8 @@ import pytest
 from fastapi.testclient import TestClient
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import CallToolResult, TextContent
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, TextContent, TextResourceContents
 
 from collector.access.keys import Scope, add_key
 from cowpath.cli import COMMANDS
@@ -181,6 +182,22 @@ def test_every_tool_is_listed_with_words_and_both_schemas(learned: Settings) -> 
         jsonschema.Draft202012Validator.check_schema(said.input_schema)
         jsonschema.Draft202012Validator.check_schema(said.output_schema)
         assert said.annotations.read_only_hint == (tool.scope == "read")
+
+
+def test_a_skill_is_a_resource_by_any_of_its_names_and_one_nobody_knows_is_told(learned: Settings) -> None:
+    async def read(uri: str) -> str:
+        async with Client(server(Desk(learned, Ranker(learned), lambda events: None))) as client:
+            (template,) = (await client.list_resource_templates()).resource_templates
+            assert template.uri_template == "skill://{skill_id}"
+            try:
+                (content,) = (await client.read_resource(uri)).contents
+            except MCPError as error:
+                return f"error: {error.message}"
+            assert isinstance(content, TextResourceContents)
+            return content.text
+
+    assert asyncio.run(read("skill://ops%3Arun-tests")).startswith("run-tests. Run the project's test suite")
+    assert asyncio.run(read("skill://run-test")).startswith("error: no skill 'run-test'; did you mean 'run-tests'")
 
 
 def test_every_tool_stands_in_the_page_with_its_scope_and_its_command_is_ours() -> None:
