@@ -20,6 +20,7 @@ from cowpath.errors import CowpathError, InputError, TooLarge
 from cowpath.settings import Settings
 from ranker.advice import recorder, spooled
 from ranker.declined import DismissAnswer, DismissRequest, dismiss
+from ranker.engine import Ranker
 from ranker.feedback import FeedbackAnswer, FeedbackRequest, give_quietly
 from ranker.mcp_route import McpRoute
 from ranker.next import NextAnswer
@@ -73,7 +74,7 @@ def create_router(settings: Settings, *, desk: Desk | None = None, guarded: bool
     ``guarded`` where a guard in front of the app checks host, origin and keys.
     """
     desk = desk or Desk.over(settings, spooled(settings))
-    ranker, mcp = desk.ranker, McpRoute(desk, guarded=guarded)
+    mcp = McpRoute(desk, guarded=guarded)
     router = APIRouter(route_class=DocumentedRoute, lifespan=mcp.running)
     router.routes.append(Route("/mcp", mcp))
 
@@ -81,6 +82,28 @@ def create_router(settings: Settings, *, desk: Desk | None = None, guarded: bool
     async def page() -> Response:
         """The page for people: asks next and search, shows the reasons."""
         return Response(PAGE.read_bytes(), media_type="text/html", headers=PAGE_HEADERS)
+
+    _add_questions(router, desk.ranker)
+    _add_opinions(router, settings)
+    return router
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The ranker alone, for a home that another process collects and mines."""
+    app = FastAPI(title="cowpath ranker", version=__version__, docs_url=None, redoc_url=None)
+    client = Client(settings.sends_to, settings.at.spool, settings.key)
+    app.include_router(create_router(settings, desk=Desk.over(settings, recorder(client))))
+
+    @app.get("/healthz")
+    def healthz() -> Response:
+        """The process answers."""
+        return _json({"status": "ok"})
+
+    return app
+
+
+def _add_questions(router: APIRouter, ranker: Ranker) -> None:
+    """The routes that answer."""
 
     @router.post("/v1/search", responses=_responses(SearchAnswer), openapi_extra=_body(SearchRequest))
     async def search(request: Request) -> Response:
@@ -98,6 +121,15 @@ def create_router(settings: Settings, *, desk: Desk | None = None, guarded: bool
         """What comes next after these skills, and why."""
         return _json(ranker.next(skill or [], session=session, query=query, k=k))
 
+    @router.get("/v1/why", responses=ERRORS)
+    def why(a: str, b: str) -> Response:
+        """The evidence that ``a`` comes before ``b``, also where there is no edge."""
+        return _json(ranker.why(a, b))
+
+
+def _add_opinions(router: APIRouter, settings: Settings) -> None:
+    """The routes that keep what somebody thinks of the answers."""
+
     @router.post("/v1/feedback", responses=_responses(FeedbackAnswer), openapi_extra=_body(FeedbackRequest))
     async def feedback(request: Request) -> Response:
         """Say which of two skills should stand higher. What cannot be kept is told in the answer, not as an error."""
@@ -109,27 +141,6 @@ def create_router(settings: Settings, *, desk: Desk | None = None, guarded: bool
         """Do not tell of a skill unasked any more, in one session or in all."""
         asked = _decoded(await _bounded(request), DismissRequest)
         return _json(await run_in_threadpool(dismiss, settings, asked))
-
-    @router.get("/v1/why", responses=ERRORS)
-    def why(a: str, b: str) -> Response:
-        """The evidence that ``a`` comes before ``b``, also where there is no edge."""
-        return _json(ranker.why(a, b))
-
-    return router
-
-
-def create_app(settings: Settings) -> FastAPI:
-    """The ranker alone, for a home that another process collects and mines."""
-    app = FastAPI(title="cowpath ranker", version=__version__, docs_url=None, redoc_url=None)
-    client = Client(settings.sends_to, settings.at.spool, settings.key)
-    app.include_router(create_router(settings, desk=Desk.over(settings, recorder(client))))
-
-    @app.get("/healthz")
-    def healthz() -> Response:
-        """The process answers."""
-        return _json({"status": "ok"})
-
-    return app
 
 
 async def _bounded(request: Request) -> bytes:
