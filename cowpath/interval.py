@@ -18,7 +18,7 @@ def newcombe(one: tuple[int, int], other: tuple[int, int], *, z: float = Z) -> t
     return p - q - math.hypot(p - p_low, q_high - q), p - q + math.hypot(p_high - p, q - q_low)
 
 
-def wilson(k: int, n: int, *, z: float = Z) -> tuple[float, float]:
+def wilson(k: float, n: float, *, z: float = Z) -> tuple[float, float]:
     """Wilson's (1927) interval of a share k/n."""
     middle, half = k / n + z * z / (2 * n), z * math.sqrt(k / n * (1 - k / n) / n + z * z / (4 * n * n))
     return (middle - half) / (1 + z * z / n), (middle + half) / (1 + z * z / n)

@@ -48,6 +48,8 @@ def _turn(pairs: pl.DataFrame, drifted: pl.Expr) -> pl.DataFrame:
         capped_backward=pl.when("drifted").then("recent_backward").otherwise("capped_backward").cast(pl.Float64),
         lower=pl.when("drifted").then("recent_lower").otherwise("lower"),
         upper=pl.when("drifted").then("recent_upper").otherwise("upper"),
+        steady_lower=pl.when("drifted").then("recent_lower").otherwise("steady_lower"),
+        steady_upper=pl.when("drifted").then("recent_upper").otherwise("steady_upper"),
         candidate_lower=pl.when("drifted").then("recent_lower").otherwise("candidate_lower"),
         candidate_upper=pl.when("drifted").then("recent_upper").otherwise("candidate_upper"),
     )
@@ -69,7 +71,11 @@ def _turn(pairs: pl.DataFrame, drifted: pl.Expr) -> pl.DataFrame:
     ]
     mirrored = [
         expression
-        for low, high in (("lower", "upper"), ("candidate_lower", "candidate_upper"))
+        for low, high in (
+            ("lower", "upper"),
+            ("steady_lower", "steady_upper"),
+            ("candidate_lower", "candidate_upper"),
+        )
         for expression in (
             pl.when(swap).then(1 - pl.col(high)).otherwise(low).alias(low),
             pl.when(swap).then(1 - pl.col(low)).otherwise(high).alias(high),
@@ -93,10 +99,8 @@ def _vetoed(parameters: Parameters) -> pl.Expr:
 
 
 def _stale(parameters: Parameters) -> pl.Expr:
-    """Nobody walked this way of late, though as many as of other pairs should have: the order may have changed."""
-    ordered = pl.col("forward") + pl.col("backward")
-    recent = pl.col("recent_forward") + pl.col("recent_backward")
-    return (recent == 0) & (ordered * recent.sum() >= parameters.stale_min * ordered.sum()) & (recent.sum() > 0)
+    """Too few walked this way of late: were those that should have come undecided, the order would not be sure."""
+    return ((pl.col("lower") >= parameters.tau) & (pl.col("steady_lower") < parameters.tau)).fill_null(False)
 
 
 def _verdict(parameters: Parameters) -> pl.Expr:
@@ -132,7 +136,7 @@ def _failed(judged: pl.DataFrame, parameters: Parameters) -> pl.Series:
         at_least("direction", "lower", parameters.tau),
         at_least("direction_witnesses", "forward_witnesses", parameters.min_witnesses),
         Test("recent_order", later, 0.5, pl.col("vetoed")),
-        Test("recent_use", pl.col("recent_forward") + pl.col("recent_backward"), 1, pl.col("stale")),
+        Test("recent_use", pl.col("steady_lower"), parameters.tau, pl.col("stale")),
     ]
     missed = judged.select(test.missed.alias(test.name) for test in asked).to_numpy()
     values = judged.select(test.value.cast(pl.Float64).alias(test.name) for test in asked).to_numpy()

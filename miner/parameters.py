@@ -41,8 +41,6 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True):
     """Least ordered co-uses among these that may."""
     recent_reverse_min: int = 4
     """Least of them that may prove the other order."""
-    stale_min: float = 2.0
-    """Where so many of them were to be expected and there is none, an order is at most a candidate."""
     pool_min: int = 400
     """Least sequences of a stratum; smaller ones fall back to a coarser group."""
     weeks_per_group: int = 4

@@ -28,7 +28,8 @@ SAYS: dict[str, str] = {
     "direction": "the share of sessions in this order is surely above {value:.2f} only; {bound:g} is needed",
     "direction_witnesses": "only {value:g} {witness} shows this order; at least {bound:g} are needed",
     "recent_order": "of the latest sessions only {value:.0%} still keep this order",
-    "recent_use": "none of the latest sessions used both, though some were to be expected",
+    "recent_use": "the latest sessions used both less often than was due; were the missing ones undecided, the share in"
+    " this order would surely be above {value:.2f} only; {bound:g} is needed",
 }
 """How a failed test reads. ``value`` and ``bound`` are the miner's; ``witness`` is who vouches."""
 

@@ -102,6 +102,18 @@ ordered as (
         case when turned then adjacent_forward else adjacent_backward end as adjacent_backward,
         suggested
     from named
+),
+missed as (
+    -- ordered co-uses that were due in the latest sequences, going by all pairs together, and did not come; capped alike
+    select
+        *,
+        greatest(0, (forward + backward) * coalesce(latest.share, 0) - recent_forward - recent_backward)
+            * coalesce((capped_forward + capped_backward) / nullif(forward + backward, 0), 0) as missed
+    from ordered
+    cross join (
+        select sum(recent_forward + recent_backward)::double / nullif(sum(forward + backward), 0)::double as share
+        from ordered
+    ) as latest
 )
 select
     a,
@@ -120,6 +132,9 @@ select
     wilson_upper(capped_forward, capped_forward + capped_backward, $z) as upper,
     wilson_lower(capped_forward, capped_forward + capped_backward, $candidate_z) as candidate_lower,
     wilson_upper(capped_forward, capped_forward + capped_backward, $candidate_z) as candidate_upper,
+    -- whoever did not come of late might have gone either way
+    wilson_lower(capped_forward + missed / 2, capped_forward + capped_backward + missed, $z) as steady_lower,
+    wilson_upper(capped_forward + missed / 2, capped_forward + capped_backward + missed, $z) as steady_upper,
     wilson_lower(recent_forward, recent_forward + recent_backward, $z) as recent_lower,
     wilson_upper(recent_forward, recent_forward + recent_backward, $z) as recent_upper,
     witnesses,
@@ -133,5 +148,5 @@ select
     adjacent_forward,
     adjacent_backward,
     suggested
-from ordered
+from missed
 order by a, b;

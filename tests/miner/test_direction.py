@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import polars as pl
 import pytest
 
 from cowpath.edge import Edge
 from cowpath.event import Event
+from cowpath.interval import wilson
 from miner.stages import Mining
 
 Mine = Callable[..., Mining]
@@ -138,12 +140,35 @@ def test_a_new_order_of_late_silences_the_old_one(mined: Mine, sessions: Session
 
 
 def test_an_order_that_nobody_walked_of_late_is_a_candidate(mined: Mine, sessions: Sessions) -> None:
-    orders = ["plan build"] * 14 + BACKGROUND
+    orders = ["plan build"] * 8 + BACKGROUND
 
     mining = mined(sessions(orders, days=len(orders)))
 
     assert edges(mining) == [("plan", "precedes", "build", "candidate")]
     assert missing(mining, "plan", "build") == ["recent_use"]
+
+
+def test_co_uses_that_were_due_of_late_and_did_not_come_count_half_for_either_order(
+    mined: Mine, sessions: Sessions
+) -> None:
+    orders = ["plan build"] * 14 + BACKGROUND
+
+    mining = mined(sessions(orders, days=len(orders)))
+
+    all_pairs = mining.pairs.select(pl.col("^(recent_)?(for|back)ward$").sum()).row(0, named=True)
+    due = (all_pairs["recent_forward"] + all_pairs["recent_backward"]) / (all_pairs["forward"] + all_pairs["backward"])
+    found = pair(mining, "plan", "build")
+    assert found["capped_forward"] == found["forward"] == 14
+    assert found["steady_lower"] == pytest.approx(wilson(14 + 14 * due / 2, 14 + 14 * due, z=1.645)[0])
+
+
+def test_missing_co_uses_do_not_shake_an_order_that_enough_kept(mined: Mine, sessions: Sessions) -> None:
+    orders = ["plan build"] * 14 + BACKGROUND
+
+    mining = mined(sessions(orders, days=len(orders)))
+
+    assert pair(mining, "plan", "build")["recent_forward"] == 0
+    assert edges(mining) == [("plan", "precedes", "build", "confirmed")]
 
 
 def test_a_new_order_that_the_latest_sessions_prove_replaces_the_old_one(mined: Mine, sessions: Sessions) -> None:
