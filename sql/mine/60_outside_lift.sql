@@ -12,7 +12,19 @@ skill_counts as (
     from stratum_skills
     group by skill
 ),
-totals as (
+outside as (
+    select
+        witness,
+        skill,
+        skill_counts.n as n,
+        skill_counts.n - witness_skills.n as theirs,
+        everything.size as size,
+        everything.size - witness_skills.size as their_size
+    from witness_skills
+    join skill_counts using (skill)
+    cross join everything
+),
+summed as (
     select
         a,
         b,
@@ -20,21 +32,22 @@ totals as (
     from witnessed_pairs
     group by a, b
 ),
+totals as (
+    select a, b, o, expected
+    from summed
+    join expected_pairs using (a, b)
+),
 others as (
     select
         a,
         b,
         o - forward - backward - parallel as seen,
         -- in brackets that make it the same to the last bit whichever of the two is a
-        expected * ((na.n - wa.n) * (nb.n - wb.n)) * everything.size / ((na.n * nb.n) * (everything.size - wa.size)) as chance
+        expected * (one.theirs * other.theirs) * one.size / ((one.n * other.n) * one.their_size) as chance
     from witnessed_pairs
     join totals using (a, b)
-    join expected_pairs using (a, b)
-    join skill_counts as na on na.skill = a
-    join skill_counts as nb on nb.skill = b
-    join witness_skills as wa on wa.witness = witnessed_pairs.witness and wa.skill = a
-    join witness_skills as wb on wb.witness = witnessed_pairs.witness and wb.skill = b
-    cross join everything
+    join outside as one on one.witness = witnessed_pairs.witness and one.skill = a
+    join outside as other on other.witness = witnessed_pairs.witness and other.skill = b
 )
 select
     a,

@@ -1,17 +1,18 @@
 -- events, changed, calls -> shown, calls: a call soon after its skill was shown to the stream followed our advice, said or not
 -- The client's own order where the whole stream has one, else the time; at one place what was shown came first.
 -- Nothing was shown to a session of the holdout.
+create or replace temp table told_sessions as
+select distinct session_id
+from events
+semi join changed using (session_id)
+where kind = 'impression';
+
 create or replace temp table shown as
 with calls_and_shown as (
     select session_id, stream_id, event_id, skill_id, kind, suggested_by, seq, called_at, stored_at
     from events
-    semi join changed using (session_id)
+    semi join told_sessions using (session_id)
     where kind = 'activated'
-        and session_id in (
-            select session_id
-            from events
-            where kind = 'impression'
-        )
     union all
     select
         session_id,
@@ -24,7 +25,7 @@ with calls_and_shown as (
         called_at,
         stored_at
     from events
-    semi join changed using (session_id)
+    semi join told_sessions using (session_id)
     where kind = 'impression'
         and (extra ->> 'policy') is distinct from 'holdout'
 ),

@@ -38,23 +38,14 @@ turned as (
     from placed
     left join batches using (sequence, batch_id)
 ),
-folded as (
-    select
-        sequence,
-        turn,
-        skill,
-        suggested,
-        min(place) as place,
-        min(event_id) as event_id,
-        min(called_at) as called_at
-    from turned
-    group by sequence, turn, skill, suggested
-),
 first_of_run as (
-    -- a call is a repeat where the same skill already stood on the turn before
+    -- a call is a repeat where the same skill stands before it on its own turn, or on the turn before
     select *
-    from folded
-    qualify lag(turn) over (partition by sequence, suggested, skill order by turn) is distinct from turn - 1
+    from turned
+    qualify coalesce(
+        lag(turn) over (partition by sequence, suggested, skill order by turn, place, event_id) < turn - 1,
+        true
+    )
 )
 select
     sequence,

@@ -23,7 +23,10 @@ create or replace temp table moved_firsts as
 select
     sequence,
     skill,
+    witness,
+    sign::double as sign, -- whole numbers, and many times faster to sum
     min(turn) as turn
 from moved_steps
+join moved_sequences using (sequence)
 where not suggested
-group by sequence, skill;
+group by sequence, skill, witness, sign;

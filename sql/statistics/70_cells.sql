@@ -7,8 +7,8 @@ group by all
 having sum(sign) <> 0;
 
 insert into kept.cell_skills
-select $segment, actor, length_bucket, weeks, witness, skill, sum(sign)
+select $segment, actor, length_bucket, weeks, moved_firsts.witness, skill, sum(moved_firsts.sign)
 from moved_firsts
 join moved_sequences using (sequence)
 group by all
-having sum(sign) <> 0;
+having sum(moved_firsts.sign) <> 0;

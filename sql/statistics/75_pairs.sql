@@ -1,16 +1,15 @@
--- moved_* -> kept.pairs: for each pair and witness, in how many sequences which came first
+-- moved_firsts -> kept.pairs: for each pair and witness, in how many sequences which came first
 insert into kept.pairs
 select
     $segment,
     a.skill,
     b.skill,
-    witness,
-    coalesce(sum(sign) filter (a.turn < b.turn), 0) as forward,
-    coalesce(sum(sign) filter (a.turn > b.turn), 0) as backward,
-    coalesce(sum(sign) filter (a.turn = b.turn), 0) as parallel
+    a.witness,
+    coalesce(sum(a.sign) filter (a.turn < b.turn), 0) as forward,
+    coalesce(sum(a.sign) filter (a.turn > b.turn), 0) as backward,
+    coalesce(sum(a.sign) filter (a.turn = b.turn), 0) as parallel
 from moved_firsts as a
 join moved_firsts as b using (sequence)
-join moved_sequences using (sequence)
 where a.skill < b.skill
 group by all
 having forward <> 0 or backward <> 0 or parallel <> 0;

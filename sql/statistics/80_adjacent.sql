@@ -21,8 +21,8 @@ select
     $segment,
     least(source, target) as a,
     greatest(source, target) as b,
-    coalesce(sum(sign) filter (source < target), 0) as forward,
-    coalesce(sum(sign) filter (source > target), 0) as backward
+    coalesce(sum(sign::double) filter (source < target), 0) as forward,
+    coalesce(sum(sign::double) filter (source > target), 0) as backward
 from followed
 join moved_sequences using (sequence)
 group by all
