@@ -54,6 +54,7 @@ class Mining:
     profile: dict[str, Any] = field(default_factory=dict)
     witness: Witness = "session"
     run_id: str = ""
+    alias_of: dict[str, str] = field(default_factory=dict)
     vectors: dict[str, Vector] = field(default_factory=dict)
     pairs: pl.DataFrame = field(default_factory=pl.DataFrame)
     edges: tuple[Edge, ...] = ()
@@ -118,6 +119,7 @@ def read_log(mining: Mining) -> Mining:
         profile=counted.profile,
         witness=counted.witness,
         run_id=hashlib.sha256(identity.encode()).hexdigest()[:12],
+        alias_of=catalogue.alias_of,
         vectors=skill_vectors(catalogue, read_vectors(mining.settings.at.embeddings)),
     )
 
@@ -157,8 +159,7 @@ def build(mining: Mining) -> Mining:
 def weigh(mining: Mining) -> Mining:
     """How calls ended and who made them: success beside each edge, proposed conflicts, nested calls, recoveries."""
     store, parameters, shared = mining.store, mining.parameters, mining.shared_evidence
-    names = read_catalogue(mining.settings.at.catalogue).alias_of
-    ordered = [*mining.edges, *nested_edges(store, parameters, alias_of=names, evidence=shared)]
+    ordered = [*mining.edges, *nested_edges(store, parameters, alias_of=mining.alias_of, evidence=shared)]
     conflicts = conflict_edges(store, parameters, positive=ordered, evidence=shared)
     return replace(
         mining,
