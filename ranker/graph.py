@@ -30,6 +30,9 @@ RELATION_ORDER: tuple[Relation, ...] = (
 )
 """Which relation is told first where several lead to the same skill in the same layer."""
 
+STRENGTHS = ("lift", "confidence", "cosine")
+"""Where an edge's evidence says how well founded it is; ``precedes`` that was learned goes by ``lower``."""
+
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """One skill reached by the walk: how far, from where, over which edge, who says so.
@@ -111,9 +114,9 @@ def _trust(edge: Edge) -> tuple[int, int, float, str, str, str]:
 
 
 def _strength(edge: Edge) -> float:
-    """How well founded an edge is inside its layer and relation: its lower bound, else its lift."""
-    evidence = edge.evidence
-    value = evidence.get("lower") if edge.relation == "precedes" else evidence.get("lift")
+    """How well founded an edge is inside its layer and relation: its lower bound, lift, confidence or cosine."""
+    keys = ("lower",) if edge.relation == "precedes" and edge.provenance == "learned" else STRENGTHS
+    value = next((edge.evidence[key] for key in keys if key in edge.evidence), None)
     return float(value) if isinstance(value, int | float) else 0.0
 
 

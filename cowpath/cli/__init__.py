@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "search": ("cowpath.cli.ask:search", "Find skills for a request in words."),
     "next": ("cowpath.cli.ask:next_", "What comes next after these skills, and why."),
     "listing": ("cowpath.cli.listing:listing", "What an agent's list of skills loses to its budget, and what to do."),
+    "edges": ("cowpath.cli.edges:edges", "The layers of the graph: build them, generate them, correct them."),
     "why": ("cowpath.cli.why:why", "The evidence of a pair, also where there is no edge."),
     "feedback": ("cowpath.cli.feedback:feedback", "Say which of two skills should stand higher; list what was said."),
     "mcp": ("cowpath.cli.mcp:mcp", "Serve the tools for agents (Model Context Protocol) on stdin and stdout."),
