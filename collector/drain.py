@@ -30,9 +30,15 @@ from cowpath.store import Store, read_sql
 
 log = logging.getLogger("cowpath.collector")
 
-LINGER_S = 0.05
-"""How long a batch may grow: a commit costs much the same for one row as for a thousand, but answers wait beside a
-long one."""
+LINGER_S = 0.2
+"""How long a batch may grow: a commit costs much the same for one row as for a thousand, and an fsync of the journal
+waits for that of a commit."""
+
+LOOK_S = 0.05
+"""How often it is looked whether the batch is large already."""
+
+LARGE_BYTES = 2**20
+"""A batch of this size waits no longer: answers wait beside a long commit."""
 
 NICENESS = 10
 """Who waits for an answer goes first; the drain has time. A thread has a priority of its own on Linux only."""
@@ -209,13 +215,22 @@ class Drain:
         if end <= self.position:
             self._fold()
             return
-        self._hurry.wait(LINGER_S)
-        self._hurry.clear()
+        self._linger()
         end = self._journal.end
         while self.position < end and not self._finished():
             self._move_one_batch(end)
         if self.position.segment - self._checkpointed.segment >= CHECKPOINT_SEGMENTS:
             self._fold()
+
+    def _linger(self) -> None:
+        looks = round(LINGER_S / LOOK_S)
+        while looks and not self._large() and not self._hurry.wait(LOOK_S):
+            looks -= 1
+        self._hurry.clear()
+
+    def _large(self) -> bool:
+        end = self._journal.end
+        return end.segment > self.position.segment or end.offset - self.position.offset > LARGE_BYTES
 
     def _move_one_batch(self, end: Position) -> None:
         batch = self._journal.read(self.position, end, limit=self._batch_events)
