@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from cowpath.acyclic import acyclic, implied
 from cowpath.edge import Edge
 from cowpath.vectors import Vector, neighbourhoods
-from miner.acyclic import acyclic, implied
 
 
 def build_edges(

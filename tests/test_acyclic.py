@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from miner.acyclic import acyclic, implied
+from cowpath.acyclic import acyclic, implied
 
 
 def test_the_weakest_pair_of_a_circle_is_refused_with_the_circle() -> None:
