@@ -125,26 +125,13 @@ def kept_apart(event: Event) -> Event | Rejected:
 def countable(count: Counted) -> Counted | Rejected:
     """A count of a skill that has a name, by a source whose words are short."""
     words = (count.skill, count.count_id, count.series, count.agent, count.agent_version, count.source)
-    code, message = "", ""
     if not count.skill.strip():
-        code, message = "missing_field", "a count needs the skill that it counts"
-    elif count.skill in UNNAMED:
-        code, message = "unnamed_skill", f"{count.skill!r} is a placeholder, not a skill"
-    elif any(word and len(word) > MAX_TEXT for word in words):
-        code, message = "too_long", f"a name or id of a count is longer than {MAX_TEXT} characters"
-    if not code:
-        return count
-    field = "count" if code == "too_long" else "skill_id"
-    body = msgspec.json.encode(count).decode()[:MAX_DEAD_LETTER]
-    return Rejected(
-        code=code,
-        field=field,
-        message=message,
-        event_id=count.count_id[:MAX_TEXT] or None,
-        source=count.source[:MAX_TEXT],
-        stored_at=count.stored_at,
-        body=body,
-    )
+        return refuse(count, "missing_field", "skill_id", "a count needs the skill that it counts")
+    if count.skill in UNNAMED:
+        return refuse(count, "unnamed_skill", "skill_id", f"{count.skill!r} is a placeholder, not a skill")
+    if any(word and len(word) > MAX_TEXT for word in words):
+        return refuse(count, "too_long", "count", f"a name or id of a count is longer than {MAX_TEXT} characters")
+    return count
 
 
 def plausible_clock(event: Event) -> Event | Rejected:
@@ -170,16 +157,17 @@ CHECKS: tuple[Check, ...] = (
 """Every check in its order; what people wrote goes first, so that no dead letter keeps it either."""
 
 
-def refuse(event: Event, code: str, field: str, message: str) -> Rejected:
-    """The event as a dead letter."""
+def refuse(item: Event | Counted, code: str, field: str, message: str) -> Rejected:
+    """The item as a dead letter."""
+    own_id = item.event_id if isinstance(item, Event) else item.count_id
     return Rejected(
         code=code,
         field=field,
         message=message,
-        event_id=event.event_id[:MAX_TEXT] or None,
-        source=event.source[:MAX_TEXT],
-        stored_at=event.stored_at,
-        body=msgspec.json.encode(event).decode()[:MAX_DEAD_LETTER],
+        event_id=own_id[:MAX_TEXT] or None,
+        source=item.source[:MAX_TEXT],
+        stored_at=item.stored_at,
+        body=msgspec.json.encode(item).decode()[:MAX_DEAD_LETTER],
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from collector.analysts.questions import question
 from cowpath.event import utc_now
 from cowpath.home import Home
 from cowpath.store import Store
@@ -129,11 +130,14 @@ def test_b8_a_clock_that_is_off_moves_the_day_of_a_call_and_nothing_else(client:
     rows = published(client, home, "select called_at, extra ->> '$.clock_skew_s', extra ->> '$.sent_at' from events")
     days = published(client, home, "select day, sum(calls) from skill_daily group by day")
     clocks = published(client, home, "select * from session_clocks")
+    with Store.open(home.usage, read_only=True) as usage:
+        that_day = usage.rows(question("sessions_of_day").sql, {"day": str((night - timedelta(hours=2)).date())})
 
     assert [row[:2] for row in rows] == [(night.replace(tzinfo=None), "-7200"), (night.replace(tzinfo=None), "-6600")]
     assert all(abs(datetime.fromisoformat(sent_at) - utc_now()) > timedelta(hours=1) for _, _, sent_at in rows)
     assert clocks == [("s1", -7200)]
     assert days == [((night - timedelta(hours=2)).date(), 2)]
+    assert [session_id for session_id, *_ in that_day] == ["s1"]
 
 
 def test_b8_report_16_a_batch_that_was_held_up_keeps_the_order_of_its_session(client: httpx.Client, home: Home) -> None:
