@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from cowpath.cli.output import say, settings_of, show, with_home, with_json
-from cowpath.errors import StateError
+from cowpath.errors import HomeBusy, StateError
 from cowpath.settings import HELP, Settings
 
 if TYPE_CHECKING:
@@ -157,11 +157,15 @@ def _status(settings: Settings) -> dict[str, Any]:
     from collector.lock import running
 
     holder = running(settings.at)
-    if holder is None:
-        return numbers.of_stopped(settings.at)
-    if holder.url:
+    if holder and holder.url:
         return HttpDoor(holder.url, key=key_of(settings)).status() | {"url": holder.url}
-    return {"running": True, "pid": holder.pid, **numbers.at_rest(settings.at)}
+    if holder:
+        return {"running": True, "pid": holder.pid, **numbers.at_rest(settings.at)}
+    try:
+        return numbers.of_stopped(settings.at)
+    except HomeBusy:
+        # Another command has the store for a moment.
+        return {"running": False, **numbers.at_rest(settings.at)}
 
 
 def _page(document: dict[str, Any]) -> str:

@@ -263,6 +263,10 @@ def test_status_and_publish_work_with_a_running_collector_without_one_and_on_not
     code, document, _ = cowpath("status", "--home", str(home.root))
     assert (code, document["running"], document["events"]) == (0, False, 1)
 
+    with Store.open(home.live):
+        code, document, _ = cowpath("status", "--home", str(home.root))
+    assert (code, document["running"], "events" in document) == (0, False, False)
+
 
 def test_what_changed_is_published_by_the_schedule(start_server: Callable[..., Any], home: Home) -> None:
     server = start_server(COWPATH_PUBLISH_EVERY_S="0.2")
