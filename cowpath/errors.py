@@ -17,7 +17,9 @@
         ├── NothingLearned  409  exit 92   no mining run has written anything yet
         ├── ModelMissing    409  exit 93   the sentence encoder is not installed
         ├── StoreDamaged    503  exit 94   the store or the home cannot be used as it is
-        └── Overloaded      503  exit 95   a bounded queue is full; try again
+        ├── Overloaded      503  exit 95   a bounded queue is full; try again
+        ├── NoLanguageModel 409  exit 96   no language model is configured, so none is asked
+        └── LanguageModelFailed 503 exit 97  the language model's server gave no answer; try again
 
 Every message says what happened, to which thing, and what to do about it.
 """
@@ -162,3 +164,15 @@ class Overloaded(StateError):
     def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
         super().__init__(message, suggestions=[f"send the same request again in {retry_after_s} s"])
         self.retry_after_s = retry_after_s
+
+
+class NoLanguageModel(StateError):
+    code = "no_language_model"
+    exit_code = 96
+
+
+class LanguageModelFailed(StateError):
+    code = "language_model_failed"
+    http_status = 503
+    exit_code = 97
+    retryable = True

@@ -16,6 +16,9 @@ DEFAULT_HOME = "~/.local/share/cowpath"
 MOST_PUSHED = 3
 """More than this unasked is noise."""
 
+SWITCHES = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+"""What a setting that is on or off may say."""
+
 HELP: dict[str, str] = {
     "home": "folder of everything at rest",
     "host": "address the server binds; only loopback without keys (cowpath keys add)",
@@ -37,11 +40,20 @@ HELP: dict[str, str] = {
     "retain_days": "events older than so many days are removed once a day; 0 keeps them for ever",
     "quack_port": "port of DuckDB's remote protocol on loopback; 0: it is not served",
     "mining_memory_gb": "gigabytes that the tables of a mining run may take; the rest goes to disk, into the home",
+    "gru": "1: mining also trains a small recurrent network and keeps it where it wins; needs the model extra",
     "keep_runs": "mining runs kept in learned/runs, to be compared; 0 keeps none",
     "holdout_share": "share of sessions that are shown no suggestions, to measure what these change; 0: none",
     "push_most": "facts about the next skill that a hook's answer may carry unasked, at most 3; 0: none",
     "push_min_sessions": "sessions that must prove such a fact",
     "prefect_api_url": "Prefect server that mining runs report to (PREFECT_API_URL); empty: none",
+    "llm_api": "how the language model is spoken to: anthropic (Messages API) or openai (any compatible server)",
+    "llm_url": "its base address, such as http://localhost:11434/v1; empty: Anthropic's",
+    "llm_model": "its name; empty: no language model is asked",
+    "llm_key": "the key it takes; a server of your own may do without",
+    "llm_max_tokens": "most tokens in one of its answers",
+    "llm_at_once": "questions it may work on at once",
+    "llm_input_price": "dollars for a million tokens that it reads; 0: costs are told in tokens only",
+    "llm_output_price": "dollars for a million tokens that it writes",
     "model_dir": "folder of the sentence encoder's weights; empty: the installed weights package",
 }
 
@@ -70,11 +82,20 @@ class Settings:
     quack_port: int = 0
     retain_days: float = 0.0
     mining_memory_gb: float = 1.0
+    gru: bool = False
     keep_runs: int = 20
     holdout_share: float = 0.05
     push_most: int = 0
     push_min_sessions: int = 5
     prefect_api_url: str = ""
+    llm_api: str = "anthropic"
+    llm_url: str = ""
+    llm_model: str = ""
+    llm_key: str = ""
+    llm_max_tokens: int = 4096
+    llm_at_once: int = 4
+    llm_input_price: float = 0.0
+    llm_output_price: float = 0.0
     model_dir: str = ""
 
     @property
@@ -130,6 +151,6 @@ def variable(name: str) -> str:
 
 def _parse(name: str, kind: type, text: str) -> Any:
     try:
-        return kind(text)
-    except ValueError:
+        return SWITCHES[text.lower()] if kind is bool else kind(text)
+    except (ValueError, KeyError):
         raise InputError(f"{variable(name)} is {text!r}, which is not {kind.__name__}: {HELP[name]}") from None

@@ -21,10 +21,12 @@ HOMES: dict[str, tuple[str, ...]] = {
     "mlxtend": ("miner/itemsets.py",),
     "pandas": ("miner/itemsets.py",),
     "sentence_transformers": ("ranker/dense.py",),
-    "torch": ("ranker/dense.py",),
+    "torch": ("miner/gru.py", "ranker/dense.py"),
     "onnx": ("ranker/dense.py",),
     "rank_bm25": ("ranker/bm25.py",),
     "networkx": ("ranker/graph.py",),
+    "httpx": ("ranker/language_model.py",),
+    "tenacity": ("ranker/language_model.py",),
     "mcp": ("ranker/mcp.py",),
     "mcp_types": ("ranker/mcp.py",),
     "fastapi": ("app.py", "cowpath/cli/serve.py"),  # the last one joins the two apps
