@@ -1,6 +1,6 @@
 """The next-skill model beside its peers, on every measured log and on planted worlds.
 
-    python -m benchmarks.next --json [--data NAME ...] [--seeds 0 1] [--quick] [--without-model] [--without-gru]
+    python -m benchmarks.next --json [--data NAME ...] [--seeds 0 1] [--quick] [--without-model] [--without-gru] [--gru]
 
 Every call of the test sessions (at most 2,000 drawn for a seed) is predicted from its prefix; repeats are
 folded, the current skill is no candidate, ties take their middle rank. Rows: all sessions by a random split,
@@ -87,7 +87,10 @@ def main() -> None:
         for title, row in measure(name, asked):
             rows[title] = row
             print(f"{title}: {row.get('summary', '')}", file=sys.stderr, flush=True)
-    finish(document("next", results={"seeds": asked.seeds, "rows": rows}, bars=bars(rows)), as_json=asked.json)
+    finish(
+        document("next", results={"seeds": asked.seeds, "gru": asked.gru, "rows": rows}, bars=bars(rows)),
+        as_json=asked.json,
+    )
 
 
 def measure(name: str, asked: argparse.Namespace) -> Iterator[tuple[str, Row]]:
@@ -95,28 +98,32 @@ def measure(name: str, asked: argparse.Namespace) -> Iterator[tuple[str, Row]]:
     neural = not asked.without_gru
     data = _planted(PLANTED[name]) if name in PLANTED else _read(_home() / name, model=not asked.without_model)
     random = [_split(data, *by_unit(data.sessions, seed), seed) for seed in asked.seeds]
-    yield name, compared(data, random, asked.seeds, neural=neural)
+    yield name, compared(data, random, asked.seeds, neural=neural, gru=asked.gru)
     if name in BY_TIME and any(s.ts is None for s in data.sessions):
         yield f"{name} by time", {"left_out": "not every session has a ts"}
     elif name in BY_TIME:
-        yield f"{name} by time", compared(data, [_split(data, *by_time(data.sessions), 0)], [0], neural=neural)
+        yield (
+            f"{name} by time",
+            compared(data, [_split(data, *by_time(data.sessions), 0)], [0], neural=neural, gru=asked.gru),
+        )
     if not data.vectors and name in {*LITTLE, NEW}:
         yield f"{name} with descriptions", {"left_out": data.note or "no skill has a description"}
     if name in LITTLE and data.vectors:
         little = [replace(s, train=_some(s.train, seed)) for s, seed in zip(random, asked.seeds, strict=True)]
-        yield f"{name} 100 sessions", compared(data, little, asked.seeds, neural=neural)
+        yield f"{name} 100 sessions", compared(data, little, asked.seeds, neural=neural, gru=asked.gru)
     if name == NEW and data.vectors:
         yield f"{name} new skills", new_skills(data, random, asked.seeds)
 
 
-def compared(data: Data, splits: Sequence[Split], seeds: Sequence[int], *, neural: bool) -> Row:
+def compared(data: Data, splits: Sequence[Split], seeds: Sequence[int], *, neural: bool, gru: bool) -> Row:
     """Each model over the calls of all splits, and ours minus the best peer with its interval."""
     ranks: dict[str, list[NDArray[np.float64]]] = {}
-    chosen = []
+    chosen, recurrent = [], []
     for split, seed in zip(splits, seeds, strict=True):
         train = [s.skills for s in split.train]
-        model = fit(train, groups=[s.unit for s in split.train], vectors=data.vectors, seed=seed)
+        model = fit(train, groups=[s.unit for s in split.train], vectors=data.vectors, seed=seed, gru=gru)
         chosen.append(model.record.get("chosen"))
+        recurrent.append(model.record.get("gru"))
         scorers = peers(train, split.candidates, data.vectors, seed=seed, neural=neural)
         scorers["ours"] = ours(model, split.candidates)
         for name, scorer in scorers.items():
@@ -125,6 +132,7 @@ def compared(data: Data, splits: Sequence[Split], seeds: Sequence[int], *, neura
     return _row(joined, [unit for split in splits for _, _, unit in split.calls]) | {
         "sessions": [len(split.train) for split in splits],
         "chosen": chosen,
+        "gru": recurrent,
         "note": data.note,
     }
 
@@ -266,6 +274,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one seed of the small logs")
     parser.add_argument("--without-model", action="store_true", help="leave out what needs embeddings")
     parser.add_argument("--without-gru", action="store_true", help="leave out GRU4Rec")
+    parser.add_argument("--gru", action="store_true", help="ours may hold a recurrent part, as by cowpath mine --gru")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     asked.seeds = asked.seeds[:1] if asked.quick else asked.seeds

@@ -1,6 +1,6 @@
 """Peers of the next-skill model, written anew from their papers with fixed, published or usual parameters.
 
-Two of them, AD-3 and SLIST, are parts of our own model standing alone.
+Three of them, AD-3, SLIST and GRU4Rec, are parts of our own model standing alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cowpath.next_parts import Part
 from cowpath.vectors import Vector
 from miner import baselines
+from miner.gru import fit_gru
 from miner.log import read_log
 from miner.parts import fit_ngrams, fit_session_linear
 
@@ -32,13 +33,6 @@ DECAY = 1.02
 """Steps in which the weight of an older skill of the prefix falls to 1 / e (VSTAN, as in session-rec)."""
 NEIGHBOUR_DECAY = 2.05
 """The same in a neighbour's session, counted from the skill it shares with the prefix."""
-
-WIDTH = 64
-LONGEST = 50
-BATCH = 64
-EPOCHS = 30
-PATIENCE = 2
-THREADS = 2
 
 
 def peers(
@@ -58,7 +52,7 @@ def peers(
     if vectors:
         found["minilm"] = baselines.neighbours(candidates, vectors)
     if neural:
-        found["gru4rec"] = gru4rec(train, candidates, seed)
+        found["gru4rec"] = _part(train, candidates, partial(fit_gru, seed=seed))
     return found
 
 
@@ -95,42 +89,6 @@ def ease(train: Sessions, candidates: Sequence[str]) -> Scorer:
     def score(prefix: Sequence[str]) -> Floats:
         scores = np.full(len(candidates), -np.inf)
         scores[used] = weights[[place[i] for i in set(index.read(prefix)) if i in place]].sum(axis=0)
-        return scores
-
-    return score
-
-
-def gru4rec(train: Sessions, candidates: Sequence[str], seed: int) -> Scorer:
-    """A gated recurrent network with a full softmax (Hidasi et al. 2016), small, stopped early on a tenth."""
-    import torch  # only where asked for
-
-    torch.set_num_threads(THREADS)
-    torch.manual_seed(seed)
-    names = sorted({skill for session in train for skill in session})
-    number = {skill: i + 1 for i, skill in enumerate(names)}
-    known = {skill: i for i, skill in enumerate(candidates)}
-    at = np.array([known[skill] for skill in names], dtype=np.int64)
-    layers = torch.nn.ModuleDict(
-        {
-            "embed": torch.nn.Embedding(len(names) + 1, WIDTH, padding_idx=0),
-            "gru": torch.nn.GRU(WIDTH, WIDTH, batch_first=True),
-            "drop": torch.nn.Dropout(0.2),
-            "out": torch.nn.Linear(WIDTH, len(names) + 1),
-        }
-    )
-
-    def read(batch: Any) -> Any:
-        hidden, _ = layers["gru"](layers["drop"](layers["embed"](batch)))
-        return layers["out"](layers["drop"](hidden))
-
-    _train(torch, layers, read, _windows(train, number), seed)
-
-    def score(prefix: Sequence[str]) -> Floats:
-        scores = np.full(len(candidates), -np.inf)
-        held = [number[skill] for skill in prefix if skill in number][-LONGEST:]
-        if held:
-            with torch.no_grad():
-                scores[at] = read(torch.tensor([held]))[0, -1, 1:].double().numpy()
         return scores
 
     return score
@@ -207,48 +165,3 @@ def _part(train: Sessions, candidates: Sequence[str], fit: Callable[[Any], Part]
         return scores
 
     return score
-
-
-def _windows(train: Sessions, number: Mapping[str, int]) -> list[list[int]]:
-    """Sessions in pieces of the longest length and one, each overlapping the one before by one."""
-    held = [[number[skill] for skill in session] for session in train]
-    return [s[at : at + LONGEST + 1] for s in held for at in range(0, max(1, len(s) - 1), LONGEST) if len(s) > 1]
-
-
-def _train(torch: Any, layers: Any, read: Callable[[Any], Any], windows: list[list[int]], seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(windows))
-    kept = [windows[i] for i in order[: max(1, len(windows) // 10)]]
-    learned = [windows[i] for i in order[len(kept) :]] or kept
-    optimizer = torch.optim.Adam(layers.parameters(), lr=0.003)
-    best, state, waited = float("inf"), None, 0
-    for _ in range(EPOCHS):
-        layers.train()
-        shuffled = [learned[i] for i in rng.permutation(len(learned))]
-        for start in range(0, len(shuffled), BATCH):
-            optimizer.zero_grad()
-            total, calls = _loss(torch, read, shuffled[start : start + BATCH])
-            (total / calls).backward()
-            optimizer.step()
-        layers.eval()
-        with torch.no_grad():
-            sums = [_loss(torch, read, kept[start : start + BATCH]) for start in range(0, len(kept), BATCH)]
-        loss = float(sum(total for total, _ in sums)) / sum(calls for _, calls in sums)
-        best, state, waited = (loss, _copy(layers), 0) if loss < best else (best, state, waited + 1)
-        if waited == PATIENCE:
-            break
-    layers.load_state_dict(state)
-    layers.eval()
-
-
-def _copy(layers: Any) -> dict[str, Any]:
-    return {name: value.clone() for name, value in layers.state_dict().items()}
-
-
-def _loss(torch: Any, read: Callable[[Any], Any], windows: list[list[int]]) -> tuple[Any, int]:
-    """Summed cross entropy of the calls that followed, and how many they are."""
-    longest = max(len(w) for w in windows)
-    padded = torch.tensor([w + [0] * (longest - len(w)) for w in windows])
-    said, targets = read(padded[:, :-1]), padded[:, 1:]
-    total = torch.nn.functional.cross_entropy(said.flatten(0, 1), targets.flatten(), ignore_index=0, reduction="sum")
-    return total, int((targets > 0).sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,9 @@ class HeldOut:
             self.chances[keep], self.targets[keep], self.currents[keep], self.buckets[keep], self.halves[keep]
         )
 
+    def said_by(self, parts: Sequence[int]) -> HeldOut:
+        return replace(self, chances=self.chances[:, list(parts)])
+
     @property
     def of_targets(self) -> Floats:
         """What each part gave the skill that did come, shape (calls, parts)."""
@@ -52,11 +55,35 @@ class HeldOut:
         return found
 
 
-def choose(held: Sequence[HeldOut], names: Sequence[str]) -> tuple[Blend, dict[str, Any]]:
+@dataclass(frozen=True)
+class Choice:
+    """A blend, how it and the others did, and its reciprocal ranks on calls that its weights did not see."""
+
+    blend: Blend
+    record: dict[str, Any]
+    reciprocal: Floats
+
+
+def choose(
+    held: Sequence[HeldOut], names: Sequence[str], *, optional: str | None = None
+) -> tuple[Blend, dict[str, Any]]:
     """The mixture, unless the product or one part alone clearly does better on calls its weights did not see.
 
-    Clearly: by two standard errors of the paired difference. Also how all of them did, as a record.
+    Clearly: by two standard errors of the paired difference. Also how all of them did, as a record. The part
+    named ``optional`` is left out unless the choice with it clearly does better than the choice without.
     """
+    if optional is None or optional not in names:
+        choice = _choose(held, names)
+        return choice.blend, choice.record
+    others = [i for i, name in enumerate(names) if name != optional]
+    plain = _choose([h.said_by(others) for h in held], [names[i] for i in others])
+    whole = _choose(held, names)
+    kept = _clearly_better(whole.reciprocal, plain.reciprocal)
+    choice = whole if kept else plain
+    return choice.blend, choice.record | {optional: _compared(whole.reciprocal, plain.reciprocal) | {"kept": kept}}
+
+
+def _choose(held: Sequence[HeldOut], names: Sequence[str]) -> Choice:
     reciprocal = {way: _judge(held, names, way) for way in WAYS}
     for i, name in enumerate(names):
         reciprocal[name] = np.concatenate([_reciprocal_ranks(h, h.chances[:, i]) for h in held])
@@ -65,7 +92,16 @@ def choose(held: Sequence[HeldOut], names: Sequence[str]) -> tuple[Blend, dict[s
     best = max(better, key=lambda way: measured[way], default="mean")
     alone = {bucket: {best: 1.0} for bucket in BUCKETS}
     blend = Blend(best, WAYS[best](held, names)) if best in WAYS else Blend("mean", alone)
-    return blend, {"chosen": best, "mrr@20": measured}
+    return Choice(blend, {"chosen": best, "mrr@20": measured}, reciprocal[best])
+
+
+def _compared(values: Floats, than: Floats) -> dict[str, float]:
+    gain = values - than
+    return {
+        "mrr@20_with": round(float(values.mean()), 4),
+        "mrr@20_without": round(float(than.mean()), 4),
+        "standard_error": round(float(gain.std() / np.sqrt(len(gain))), 4),
+    }
 
 
 def _clearly_better(values: Floats, than: Floats) -> bool:

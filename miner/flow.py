@@ -57,12 +57,12 @@ COLLAPSED = "Collapsed"
 
 # Async, because a sync flow joins a heartbeat thread that sleeps for a second at every run.
 @flow(name="cowpath-mine", retries=2, retry_delay_seconds=10, validate_parameters=False)
-async def mine_flow(home: str | None = None) -> dict[str, Any] | State[Any]:
+async def mine_flow(home: str | None = None, gru: bool | None = None) -> dict[str, Any] | State[Any]:
     """One mining run of a home; each stage is a task. A busy home and a late run have states of their own."""
     if await _mined_since_due():
         return Completed(name=COLLAPSED, message="a run that began after this one was due has read the whole log")
     try:
-        with opened(read_settings(home=home)) as mining:
+        with opened(read_settings(home=home, gru=gru)) as mining:
             for stage in STAGES:
                 mining = await run_stage.with_options(name=stage.__name__)(stage, mining)
             return record_of(mining)
@@ -83,7 +83,7 @@ def run_once(settings: Settings) -> dict[str, Any]:
 
 
 async def _run_once(settings: Settings) -> dict[str, Any]:
-    state = await mine_flow(home=settings.home, return_state=True)
+    state = await mine_flow(home=settings.home, gru=settings.gru, return_state=True)
     if state.name == BUSY:
         raise HomeBusy(state.message or f"{settings.at.root} is busy")
     return cast(dict[str, Any], await state.aresult())
@@ -117,7 +117,7 @@ def run_every(settings: Settings, interval: timedelta) -> None:
             name="every",
             interval=interval,
             limit=1,
-            parameters={"home": str(settings.at.root.absolute())},
+            parameters={"home": str(settings.at.root.absolute()), "gru": settings.gru},
             entrypoint_type=EntrypointType.MODULE_PATH,
             print_starting_message=False,
         )

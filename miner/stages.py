@@ -113,7 +113,7 @@ def read_log(mining: Mining) -> Mining:
     counted = update(mining.store, mining.parameters, names=names)
     if mining.others:
         counted = merge(mining.store, [mining.settings.at.statistics, *mining.others])
-    identity = f"{counted.profile['digest']}:{mining.parameters.digest}"
+    identity = f"{counted.profile['digest']}:{mining.parameters.digest}{':gru' * mining.settings.gru}"
     return replace(
         mining,
         profile=counted.profile,
@@ -197,7 +197,12 @@ def fit_next(mining: Mining) -> Mining:
         order by session_id, stream_id
         """
     )
-    model = fit([skills for skills, _ in rows], groups=[group for _, group in rows], vectors=mining.vectors)
+    model = fit(
+        [skills for skills, _ in rows],
+        groups=[group for _, group in rows],
+        vectors=mining.vectors,
+        gru=mining.settings.gru,
+    )
     return replace(mining, model=model)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cowpath.next_model import BUCKETS, EMPTY, Blend, NextModel
 from miner.blend import HeldOut, choose
+from miner.gru import fit_gru
 from miner.log import Log, read_log
 from miner.parts import Vectors, fit_parts
 
@@ -26,6 +27,9 @@ USUAL_NEW_SHARE = 0.2
 
 FEWEST_CALLS = 40
 """With fewer held-out calls nothing can be chosen."""
+
+RECURRENT = "gru"
+"""The part that is trained only where it is asked for."""
 
 ALWAYS = ("ngrams", "alike")
 """Kept without a say too: the first counts and starts sessions, the second reaches skills without history."""
@@ -46,28 +50,32 @@ def fit(
     groups: Sequence[Hashable] | None = None,
     vectors: Vectors | None = None,
     seed: int = 0,
+    gru: bool = False,
 ) -> NextModel:
     """The model of these sessions. Direct repeats are folded; neither arrival order nor names matter.
 
     Sessions of one group are never on both sides of a held-out split. ``vectors`` are the descriptions'
-    unit vectors by skill; those without history become the model's ``new_skills``.
+    unit vectors by skill; those without history become the model's ``new_skills``. With ``gru`` a recurrent part
+    is trained too, and kept where it clearly betters the others on the calls held out.
     """
     log = read_log(sequences, groups)
     if not log.skills:
         return EMPTY
-    folds = list(_folds(log, vectors, seed))
+    folds = list(_folds(log, vectors, seed, gru=gru))
     blend, record = _choose(folds, seed)
     share = _new_share(folds, blend)
-    model = _fit_parts(log, vectors)
+    model = _fit_parts(log, vectors, seed, gru=any(RECURRENT in row for row in blend.weights.values()))
     record |= {"sessions": len(log.sessions), "skills": len(log.skills), "weights": dict(blend.weights)}
     record |= {"content": "similar" in model.kept, "new_share": share}
     return replace(model, kept=_kept(model, blend), blend=blend, new_share=share, record=record)
 
 
-def _fit_parts(log: Log, vectors: Vectors | None) -> NextModel:
+def _fit_parts(log: Log, vectors: Vectors | None, seed: int, *, gru: bool) -> NextModel:
     """All parts with equal weights."""
     new = tuple(sorted(set(vectors or ()) - set(log.skills)))
     parts = fit_parts(log, vectors, new)
+    if gru and any(len(session) > 1 for session in log.sessions):
+        parts[RECURRENT] = fit_gru(log, seed)
     even = {name: round(1 / len(parts), 6) for name in parts}
     blend = Blend("mean", dict.fromkeys(BUCKETS, even))
     return NextModel(log.skills, parts, blend, new_skills=new if "alike" in parts else ())
@@ -78,7 +86,7 @@ def _kept(model: NextModel, blend: Blend) -> dict[str, Any]:
     return {name: part for name, part in model.kept.items() if name in used or name in ALWAYS}
 
 
-def _folds(log: Log, vectors: Vectors | None, seed: int) -> Iterator[Fold]:
+def _folds(log: Log, vectors: Vectors | None, seed: int, *, gru: bool) -> Iterator[Fold]:
     order = np.random.default_rng(seed).permutation(max(log.groups) + 1)
     fold_of = np.argsort(order) % FOLDS
     half_of = np.argsort(order) // FOLDS % 2
@@ -91,7 +99,7 @@ def _folds(log: Log, vectors: Vectors | None, seed: int) -> Iterator[Fold]:
             for at in range(1, len(log.sessions[i]))
         ]
         if train.skills and calls:
-            yield Fold(_fit_parts(train, vectors), tuple(calls))
+            yield Fold(_fit_parts(train, vectors, seed, gru=gru), tuple(calls))
 
 
 def _choose(folds: Sequence[Fold], seed: int) -> tuple[Blend, dict[str, Any]]:
@@ -100,7 +108,7 @@ def _choose(folds: Sequence[Fold], seed: int) -> tuple[Blend, dict[str, Any]]:
     calls = sum(len(h.targets) for h in held)
     if calls < FEWEST_CALLS:
         return _even(names), {"chosen": "even", "calls": calls}
-    blend, record = choose(held, names)
+    blend, record = choose(held, names, optional=RECURRENT)
     return blend, record | {"calls": calls}
 
 

@@ -29,16 +29,23 @@ SHOWN = 10
     type=click.Path(path_type=Path),
     help="Learn from another home too, by its statistics.duckdb; may be given more than once.",
 )
+@click.option(
+    "--gru/--no-gru",
+    default=None,
+    help="Train a small recurrent network too, kept where it wins on sessions held out; needs the model extra.",
+)
 @with_home
 @with_json
-def mine(every: str | None, no_publish: bool, others: tuple[Path, ...], home: str | None, as_json: bool) -> None:
+def mine(
+    every: str | None, no_publish: bool, others: tuple[Path, ...], gru: bool | None, home: str | None, as_json: bool
+) -> None:
     """Learn edges and the next-skill model from the published calls.
 
     Runs in this process. With PREFECT_API_URL set it is a flow run there; with --every it is a
     deployment on a schedule until it is stopped. Only sessions that are new or changed are counted;
     homes that share no session learn together by --with, as if their logs were one.
     """
-    settings = settings_of(home)
+    settings = settings_of(home, gru=gru)
     if others and (every is not None or settings.prefect_api_url):
         raise InputError("--with works in a direct run only", suggestions=["cowpath mine --with FILE"])
     if every is not None:
