@@ -11,12 +11,14 @@ from cowpath.skill import Catalogue, Skill
 BASIS = "declared"
 """The ``basis`` in the evidence of a declared edge; edges of the curated layer without it were made by hand."""
 
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
+
 FIELDS: dict[str, Relation] = {
-    "requires": "requires",
+    **{relation: relation for relation in RELATIONS if relation != "similar_to"},
     "related": "complements",
     "pairs-with": "complements",
     "next-skill": "precedes",
-} | {relation: relation for relation in get_args(Relation) if relation != "similar_to"}
+}
 """Key of the frontmatter -> the relation it declares, from the skill that has the key to the one it names."""
 
 

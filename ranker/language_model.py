@@ -8,16 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 
 import httpx
 import msgspec
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from cowpath.errors import InputError, LanguageModelFailed, NoLanguageModel
 from cowpath.settings import Settings
-
-Outcome = Literal["answered", "refused", "truncated", "invalid"]
+from ranker.answers import Outcome
 
 ATTEMPTS = 6
 LONGEST_WAIT_S = 120.0
@@ -25,7 +24,7 @@ TIMEOUT_S = 120.0
 AGAIN = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
 """Statuses of a server that is busy or broken for now; 529 is Anthropic's "overloaded"."""
 
-BACKOFF = wait_exponential_jitter(initial=0.5, max=30.0)
+BACKOFF = wait_random_exponential(multiplier=1.0, max=30.0)
 
 
 @dataclass(frozen=True)

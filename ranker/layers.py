@@ -1,4 +1,4 @@
-"""The edge layers that follow from what is at rest: declared, from bodies, by likeness. Equal input, equal bytes."""
+"""The edge layers that follow from what is at rest: declared, from bodies, by likeness, from a model's answers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import msgspec
 
 from cowpath.edge import Edge, Provenance, read_layer, write_layer
 from cowpath.settings import Settings
-from cowpath.skill import Catalogue, read_catalogue
-from cowpath.vectors import NEAREST, neighbourhoods, read_vectors, skill_vectors
+from cowpath.skill import read_catalogue
+from cowpath.vectors import read_vectors, skill_vectors
+from ranker.answers import read_answers
 from ranker.declared import BASIS, declared
 from ranker.graph import SkillGraph
+from ranker.llm_edges import Census, llm_edges
 from ranker.mentions import mentions
+from ranker.neighbours import similar
 
 
 class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,21 +26,36 @@ class LayerReport(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int = 0
 
 
-def build_layers(settings: Settings) -> dict[str, LayerReport]:
-    """Write the curated layer's declared part, the derived and the similar layer from catalogue and embeddings."""
+class BuildReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The layers as they were built. ``census`` is about a language model's answers; None where there are none."""
+
+    layers: dict[str, LayerReport]
+    census: Census | None = None
+
+
+def build_layers(settings: Settings) -> BuildReport:
+    """Write each layer that follows from catalogue, embeddings and answers; equal input gives equal bytes.
+
+    The llm layer is written only where a language model was asked: one that was imported stays.
+    """
     at = settings.at
-    catalogue = read_catalogue(at.catalogue)
+    catalogue, answers = read_catalogue(at.catalogue), read_answers(at.edges)
+    vectors = skill_vectors(catalogue, read_vectors(at.embeddings))
     by_hand = [e for e in read_layer(at.edges, "curated") if e.evidence.get("basis") != BASIS]
     curated, left_out = with_declared(by_hand, declared(catalogue))
     layers: dict[Provenance, list[Edge]] = {
         "curated": curated,
         "derived": mentions(catalogue),
-        "similar": similar(catalogue, settings),
+        "similar": similar(vectors),
     }
+    census = None
+    if answers:
+        layers["llm"], census = llm_edges(catalogue, answers, vectors)
     for layer, edges in layers.items():
         write_layer(at.edges, layer, edges)
-    reports = {layer: LayerReport(edges=len(edges)) for layer, edges in layers.items()}
-    return reports | {"curated": LayerReport(edges=len(curated), by_hand=len(by_hand), left_out=len(left_out))}
+    reports: dict[str, LayerReport] = {layer: LayerReport(edges=len(edges)) for layer, edges in layers.items()}
+    reports |= {"curated": LayerReport(edges=len(curated), by_hand=len(by_hand), left_out=len(left_out))}
+    return BuildReport(layers=reports, census=census)
 
 
 def with_declared(by_hand: Iterable[Edge], found: Iterable[Edge]) -> tuple[list[Edge], list[Edge]]:
@@ -50,25 +68,3 @@ def with_declared(by_hand: Iterable[Edge], found: Iterable[Edge]) -> tuple[list[
     lost = {(e.source, e.relation, e.target) for e in graph.left_out}
     left_out = [e for e in added if (e.source, e.relation, e.target) in lost]
     return kept + [e for e in added if e not in left_out], left_out
-
-
-def similar(catalogue: Catalogue, settings: Settings) -> list[Edge]:
-    """``similar_to`` between embedding neighbours, once a pair; none where nothing was embedded yet."""
-    found: dict[tuple[str, str], float] = {}
-    vectors = skill_vectors(catalogue, read_vectors(settings.at.embeddings))
-    for name, near in neighbourhoods(vectors).items():
-        for other, cosine in near:
-            first, second = sorted((name, other))
-            found[first, second] = cosine
-    return [_similar(a, b, cosine) for (a, b), cosine in sorted(found.items())]
-
-
-def _similar(a: str, b: str, cosine: float) -> Edge:
-    return Edge(
-        source=a,
-        relation="similar_to",
-        target=b,
-        status="confirmed",
-        provenance="similar",
-        evidence={"basis": "embedding", "cosine": round(cosine, 4), "nearest": NEAREST},
-    )

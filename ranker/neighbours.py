@@ -65,3 +65,24 @@ def _random_pairs(skills: list[str], taken: set[frozenset[str]], seed: int) -> l
     draws = np.random.default_rng(seed).integers(len(skills), size=(RANDOM_PAIRS, 2))
     pairs = [frozenset((skills[i], skills[j])) for i, j in draws.tolist() if i != j]
     return [pair for pair in pairs if pair not in taken]
+
+
+def similar(vectors: Mapping[str, Vector]) -> list[Edge]:
+    """``similar_to`` between embedding neighbours, once a pair, with the cosine as evidence."""
+    found: dict[tuple[str, str], float] = {}
+    for name, near in neighbourhoods(vectors).items():
+        for other, cosine in near:
+            first, second = sorted((name, other))
+            found[first, second] = cosine
+    return [_similar(a, b, cosine) for (a, b), cosine in sorted(found.items())]
+
+
+def _similar(a: str, b: str, cosine: float) -> Edge:
+    return Edge(
+        source=a,
+        relation="similar_to",
+        target=b,
+        status="confirmed",
+        provenance="similar",
+        evidence={"basis": "embedding", "cosine": round(cosine, 4), "nearest": NEAREST},
+    )

@@ -35,7 +35,7 @@ from cowpath.home import Home
 from cowpath.store import Store
 
 REPOSITORY = Path(__file__).parent.parent
-PAGES = ("sql", "http", "integrations", "operations", "mcp", "listing")
+PAGES = ("sql", "http", "integrations", "operations", "mcp", "listing", "edges")
 EXAMPLE = re.compile(r"(?:<!-- example: (?P<how>.+?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 NOT_RUN: tuple[str, ...] = ()
 """Page and reason of every example that no test runs."""
